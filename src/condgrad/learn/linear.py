@@ -342,7 +342,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         """Set ``leverage_``, and warn if the coefficients fit leverage points that the other rows contradict."""
         A, self.leverage_ = problem.design.A, None
         if (
-            self.loss_ in CONVEX_LOSSES
+            self.loss in CONVEX_LOSSES
             or not supports_robust_start(*A.shape)
             or A.shape[0] * A.shape[1] > MAX_LEVERAGE_ELEMENTS
         ):

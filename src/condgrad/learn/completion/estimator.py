@@ -14,6 +14,7 @@ from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unf
 from condgrad.learn.completion import entries, storage
 from condgrad.learn.completion.biases import Biases
 from condgrad.learn.completion.choice import average_all, choose
+from condgrad.learn.completion.coarse import MAX_SEARCHED_ENTRIES, choose_on_sample
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.observed import InMemory, Observed
@@ -378,7 +379,12 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
-                model = follow(fit, radius)
+                large = all_entries.pattern.size > MAX_SEARCHED_ENTRIES and sharded is None and np.isinf(radius)
+                if follow is choose and large and not average and self.period is None:
+                    fit.average = False
+                    model = choose_on_sample(fit)
+                else:
+                    model = follow(fit, radius)
             # one round is enough for an average, because its sampler starts from the last draw of the sampler on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
