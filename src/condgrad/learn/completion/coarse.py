@@ -51,8 +51,9 @@ def choose_on_sample(fit: Fit) -> Model:
     shape = len(of_rows), len(of_cols)
     sample = Completion(at_row[pattern.rows[inside]], at_col[pattern.cols[inside]], entries.values[inside], shape)
     fit.all_entries = sample
-    chosen = choose(fit, np.inf)
+    chosen = replace(choose(fit, np.inf), state=None)
     fit.all_entries = entries
+    del sample, inside
     return extended(fit, chosen, float(np.sqrt(m * n / (shape[0] * shape[1]))))
 
 

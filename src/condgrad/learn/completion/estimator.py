@@ -248,9 +248,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         if self.client is not None:
             return self._fit_on_workers(X, y)
         continued = self.warm_start and hasattr(self, "singular_values_")
-        given = self._read(X, y, reset=True)
-        last = self._extended_model(given) if continued else None
-        return self._fit(given, last)
+        if continued:
+            given = self._read(X, y, reset=True)
+            return self._fit(given, self._extended_model(given))
+        return self._fit(self._read(X, y, reset=True), None)  # no name here: the places are freed once they are sorted
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -353,6 +354,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         except ValueError:
             given.require_unique()  # its message has names, not positions
             raise
+        given = given.without_entries()  # frees memory
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(
             all_entries,
