@@ -8,7 +8,7 @@ FUZZ := .venv-fuzz
 # Tests and benchmarks start many processes, each of which would compile every module that it imports again without bytecode files.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-regressor bench-defaults bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-scale-out-peers bench-methods
+.PHONY: demo test test-slow coverage lint format docs gallery bench bench-certificates bench-completion bench-large bench-regressor bench-defaults bench-inner soak faults fuzz mutants lock clean bench-matching bench-sets bench-scale-out bench-scale-out-peers bench-methods
 
 # Every package is installed by the hash in a lock file. The locks have setuptools too, which builds condgrad (and copt) in
 # the environment itself: pip's isolated build would fetch whatever setuptools is newest. Python compiles modules as they are
@@ -77,10 +77,13 @@ $(PEERS)/ready: benchmarks/peers.lock pyproject.toml
 bench-completion: $(PEERS)/ready  ## RobustCompletion against six libraries, in an environment of their own
 	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks.completion --check
 
+bench-large: $(PEERS)/ready  ## RobustCompletion with defaults on 10 million entries, beside cmfrec
+	OPENBLAS_NUM_THREADS=1 $(PEERS)/bin/python -m benchmarks.large_defaults --check
+
 bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressions of scikit-learn, where data are wrong
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.regressor --check
 
-bench-defaults: $(VENV)/ready  ## estimators with their defaults against tuned plain methods, on 82 data sets
+bench-defaults: $(VENV)/ready  ## estimators with their defaults against tuned plain methods, on 84 data sets
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.one_sided --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --all --check
 

@@ -183,8 +183,8 @@ def video(seed: int) -> Matrix:
     return Matrix(X.reshape(frames, -1), truth.reshape(frames, -1), np.ones((frames, height * width), dtype=bool))
 
 
-def photograph(name: str, corner: tuple[int, int]) -> Callable[[int], Matrix]:
-    """100 x 100 grey pixels of one of scikit-learn's photographs: half of them lost, 5 % of the others black or white."""
+def photograph(name: str, corner: tuple[int, int], share: float = 0.05) -> Callable[[int], Matrix]:
+    """100 x 100 grey pixels of one of scikit-learn's photographs: half of them lost, a share of the others black or white."""
 
     def make(seed: int) -> Matrix:
         from sklearn.datasets import load_sample_image
@@ -192,7 +192,7 @@ def photograph(name: str, corner: tuple[int, int]) -> Callable[[int], Matrix]:
         rng = np.random.default_rng((seed, 6))
         y, x = corner
         truth = load_sample_image(name)[y : y + 100, x : x + 100].astype(float).mean(axis=2)
-        salt = rng.random(truth.shape) < 0.05
+        salt = rng.random(truth.shape) < share
         X = np.where(salt, rng.choice([0.0, 255.0], truth.shape), truth)
         return Matrix(np.where(rng.random(truth.shape) < 0.5, np.nan, X), truth, np.ones(truth.shape, dtype=bool))
 
@@ -513,6 +513,8 @@ SETS = [
     DataSet("w8a, 10 % wrong", "classification", True, False, libsvm("w8a.gz", 0.1), "libsvm/w8a.gz"),
     DataSet("photograph, buildings", "image", True, False, photograph("china.jpg", (120, 220))),
     DataSet("photograph, flower", "image", True, False, photograph("flower.jpg", (120, 220))),
+    DataSet("photograph, buildings, 30 % wrong", "image", True, False, photograph("china.jpg", (120, 220), 0.3)),
+    DataSet("photograph, flower, 30 % wrong", "image", True, False, photograph("flower.jpg", (120, 220), 0.3)),
     DataSet("matrix, real group of 4 %", "completion", False, False, group(30, 24)),
     DataSet("matrix, real group of 5 %, taller", "completion", False, True, group(60, 15, amount=3.0)),
     DataSet("matrix, real group of 3 %, scattered 5 %", "completion", True, True, group(27, 20, "scattered 5")),

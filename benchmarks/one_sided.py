@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator
 from statistics import median
 from time import process_time
+from typing import Any
 
 import numpy as np
 
@@ -64,15 +65,20 @@ def regression(share: float, seed: int) -> Iterator[Row]:
 
 
 def main() -> None:
-    args = arguments(__doc__)
+    def more(parser: Any) -> None:
+        parser.add_argument("--only", choices=("components", "regression"), help="this estimator only")
+
+    args = arguments(__doc__, more)
     seeds = range(2 if args.quick else SEEDS)
     jobs = [
         Job(2, lambda a=(rank, share, seed): components(*a))
         for rank in (3, 10)
         for share in (0.2, 0.3)
         for seed in seeds
+        if args.only != "regression"
     ]
-    jobs += [Job(1, lambda a=(share, seed): regression(*a)) for share in (0.3, 0.4) for seed in seeds]
+    if args.only != "components":
+        jobs += [Job(1, lambda a=(share, seed): regression(*a)) for share in (0.3, 0.4) for seed in seeds]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         rows = work_off("one-sided errors", jobs)

@@ -97,3 +97,22 @@ def test_concentrated_outliers_are_told_from_scattered_ones() -> None:
     scattered, concentrated = rng.integers(200, size=500), rng.integers(8, size=500)
     assert worst_share(scattered, 200)[0] < 1.5 * worst_share(scattered, 200)[1]
     assert worst_share(concentrated, 200)[0] == 1.0
+
+
+@pytest.mark.parametrize("dirty", [False, True])
+def test_a_large_table_is_fitted_with_the_settings_of_a_sample(dirty: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The rank is found, and the error is that of a choice on all entries."""
+    rng = np.random.default_rng(0)
+    truth = rng.normal(size=(400, 3)) @ rng.normal(size=(3, 300))
+    seen = np.where(rng.random(truth.shape) < 0.4, truth + 0.1 * rng.normal(size=truth.shape), np.nan)
+    seen += dirty * (rng.random(truth.shape) < 0.05) * 20.0
+    errors = []
+    for limit in (10**9, 10_000):
+        monkeypatch.setattr("condgrad.learn.completion.estimator.MAX_SEARCHED_ENTRIES", limit)
+        monkeypatch.setattr("condgrad.learn.completion.coarse.SAMPLED_ENTRIES", 12_000)
+        model = RobustCompletion(average="auto" if limit < 10**9 else False).fit(seen)
+        errors.append(np.linalg.norm(model.fill("nothing") - truth) / np.linalg.norm(truth))
+        assert len(model.singular_values_) == 3 and model.averaging_ is None
+    assert errors[1] < 1.05 * errors[0] < 0.02
+    assert model.n_validation_ < 3000 and abs(model.sigma_ - 0.1) < 0.02
+    assert (model.loss_ == "welsch") == dirty

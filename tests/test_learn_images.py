@@ -58,6 +58,19 @@ def test_wrong_pixels_are_found_and_thin_lines_are_kept() -> None:
     assert found[salt].mean() > 0.9 and found[~salt].mean() < 0.01
 
 
+@pytest.mark.parametrize("lost", [0.0, 0.5])
+def test_much_salt_and_pepper_noise_is_found(lost: float) -> None:
+    """With 30 % of wrong pixels, several pixels of every window have the same wrong value: half of them were kept."""
+    rng = np.random.default_rng(0)
+    y, x = np.mgrid[:80, :90]
+    picture = 120 + 60 * np.sin(x / 9) * np.cos(y / 11) + 30 * (x > 2 * y) + rng.normal(size=x.shape)
+    picture[:20, :20] = 255.0  # a bright sky, which is right
+    salt, known = rng.random(picture.shape) < 0.3, rng.random(picture.shape) >= lost
+    given = np.where(salt, rng.choice([0.0, 255.0], picture.shape), picture)
+    found = wrong_pixels(given, known)
+    assert found[salt & known & (given != picture)].mean() > 0.97 and found[~salt].mean() < 0.01
+
+
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_a_scene_without_low_rank_is_interpolated(seed: int) -> None:
     """The low-rank part alone is 10 dB worse, and changes with the seed."""

@@ -25,6 +25,13 @@ SIMILAR_DISTANCE, SIMILAR_SHARE, MIN_SIMILAR = 0.02, 0.15, 2
 """Two pixels are similar if their values differ by at most SIMILAR_DISTANCE times the range of the channel. A pixel is right if
 enough known pixels of its window are similar to it: at least MIN_SIMILAR, and at least the share SIMILAR_SHARE of them. On a line
 that is one pixel wide, 4 of 24 pixels are similar."""
+MIN_SPIKE, MAX_EXTREME, SPIKE_FACTOR = 0.03, 0.6, 2.0
+"""A channel has much salt and pepper noise if its smallest and its largest value are each the value of at least the share
+MIN_SPIKE of the known pixels, of at most the share MAX_EXTREME together, and each of at least SPIKE_FACTOR times as many pixels
+as any other value. Drawings have more pixels with these values."""
+MAJORITY = 0.7
+"""If there is much salt and pepper noise, a pixel with an extreme value is right if this share of its window has the value. Other
+pixels are compared with the pixels of the window that have no extreme value."""
 TOLERANCE, MAX_ITERATIONS = 1e-5, 500
 """Conjugate gradients end when the residual has decreased by the factor TOLERANCE, or after MAX_ITERATIONS iterations. In holes
 of 20 pixels, the error of the surface is then less than one of 255 grey levels."""
@@ -68,19 +75,33 @@ def wrong_pixels(channel: np.ndarray, known: np.ndarray) -> np.ndarray:
     candidates are interpolated from the other pixels, and a candidate that is close to its interpolation counts as correct.
     """
     around = _windows(channel, known)
+    least, most = channel[known].min(), channel[known].max()
+    extreme = (channel == least) | (channel == most)
+    count = np.count_nonzero(~np.isnan(around), axis=0)
+    similar = np.count_nonzero(np.abs(around - channel) <= SIMILAR_DISTANCE * (most - least), axis=0)
+    share = np.full(channel.shape, SIMILAR_SHARE)
+    if _has_spikes(channel[known]):
+        share[extreme] = MAJORITY
+        inner = np.where((around == least) | (around == most), np.nan, around)
+        around = np.where(np.isnan(inner).all(axis=0), around, inner)
+    alone = similar < np.maximum(MIN_SIMILAR, share * count)
     median = np.nanmedian(around, axis=0)
     scale = 1.4826 * np.nanmedian(np.abs(around - median), axis=0)
     distance = np.where(known, np.abs(channel - median), 0.0)
     scale = np.maximum(scale, 1.4826 * float(np.median(distance[known])))
-    least, most = channel[known].min(), channel[known].max()
-    extreme = (channel == least) | (channel == most)
-    similar = np.count_nonzero(np.abs(around - channel) <= SIMILAR_DISTANCE * (most - least), axis=0)
-    alone = similar < np.maximum(MIN_SIMILAR, SIMILAR_SHARE * np.count_nonzero(~np.isnan(around), axis=0))
     candidates = known & alone & (distance > np.where(extreme, EXTREME_SCALES, SPECKLE_SCALES) * scale)
     if not (known & ~candidates).any():
         return np.zeros_like(known)
     error = np.abs(channel - interpolate(channel, known & ~candidates))
     return candidates & (error > np.where(extreme, EXTREME_SCALES, CONFIRMED_SCALES) * scale)
+
+
+def _has_spikes(values: np.ndarray) -> bool:
+    """Whether the smallest and the largest value are the most frequent ones by far, as with much salt and pepper noise."""
+    counts = np.unique(values, return_counts=True)[1]
+    least, *others, most = counts if len(counts) > 2 else (0, 0, 0)
+    needed = max(MIN_SPIKE * len(values), SPIKE_FACTOR * max(others))
+    return bool(min(least, most) >= needed and least + most <= MAX_EXTREME * len(values))
 
 
 def _windows(channel: np.ndarray, known: np.ndarray) -> np.ndarray:

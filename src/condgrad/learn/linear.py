@@ -5,10 +5,12 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.sparse import issparse
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -18,16 +20,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from condgrad.checks import choice, counted, positive, whole, yes_or_no
 from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
-from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, LOSSES, OUTLIER_THRESHOLD, median_scale
+from condgrad.learn.completion.robust_scale import AUTO, CONVEX_LOSSES, LOSSES, OUTLIER_THRESHOLD, median_scale
+from condgrad.learn.label_search import BOUNDED, CONVEX, LabelSearch, choose, losses_for
 from condgrad.learn.linear_problem import Design, LinearProblem
 from condgrad.learn.radius_search import (
     PATH_TOLERANCE_FACTOR,
     Fit,
     Step,
     best_step,
-    fit_path,
-    increasing_radii,
-    refine_path,
     robust_fit,
 )
 from condgrad.learn.robust_start import contradicted_leverage, dense, supports_robust_start
@@ -40,7 +40,6 @@ from condgrad.learn.sample_weights import (
     weighted_median,
 )
 from condgrad.learn.storage import Storable
-from condgrad.objectives import Logistic, Loss, Sigmoid
 from condgrad.objectives._matrices import times
 
 logger = logging.getLogger(__name__)
@@ -55,9 +54,6 @@ ENOUGH_ROWS, MANY_ROWS = 100, 2000
 HELD_OUT_SHARE of the rows. From ENOUGH_ROWS rows on there are FOLDS folds, and each holds out FOLD_SHARE of them; from MANY_ROWS
 rows on there is one such fold. On 340 rows with 30 % of wrong labels, three folds often chose a radius that was far too small or
 too large."""
-MEDIAN_MARGIN = 3.0
-"""Held-out scores are scaled to this median size before the sigmoid loss is computed. A small radius makes all scores small, and
-the sigmoid loss of a score near 0 is one half, whether the label is right or wrong."""
 MAX_OUTLIER_SHARE = 0.45
 """Share of outliers above which a fit warns: with about one half, the fit may follow either half of the rows."""
 MAX_LEVERAGE_ELEMENTS = 10_000_000
@@ -67,7 +63,7 @@ MAX_LEVERAGE_ELEMENTS = 10_000_000
 class _Linear(Storable, BaseEstimator):
     """Abstract base class of the regressor and the classifier."""
 
-    def _problem(self, X: Any, Y: np.ndarray, weights: np.ndarray | None) -> LinearProblem:
+    def _problem(self, X: Any, Y: np.ndarray, weights: np.ndarray | None, scale: bool) -> LinearProblem:
         """Validate the parameters and set up the problem."""
         positive(self.tol, "tol")
         whole(self.max_iter, "max_iter")
@@ -80,7 +76,7 @@ class _Linear(Storable, BaseEstimator):
                 )
         if self.groups is not None and self.constraint != "group":
             raise ValueError(f"groups are for constraint='group', but got {self.constraint!r}: leave one of them out.")
-        design = Design.of(X, self.fit_intercept, weights, yes_or_no(self.scale, "scale"))
+        design = Design.of(X, self.fit_intercept, weights, scale)
         constraint = "l1" if self.constraint == "auto" else self.constraint
         seed = seed_of(self.random_state)
         return LinearProblem(design, Y, constraint, self.groups, self.tol, self.max_iter, weights, seed)
@@ -158,9 +154,9 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
 
     Parameters
     ----------
-    loss : {"welsch", "geman-mcclure", "cauchy", "huber", "squared"}, default "welsch"
-        Loss phi of the errors, tuned for an efficiency of 95 % under normal errors. The first two ignore errors that are large
-        enough.
+    loss : {"auto", "welsch", "geman-mcclure", "cauchy", "huber", "squared"}, default "auto"
+        Loss phi of the errors, tuned for an efficiency of 95 % under normal errors. "welsch" and "geman-mcclure" ignore errors
+        that are large enough. "auto": "squared", "huber" or "welsch", the last only if held-out rows prefer it to the others.
     constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
         Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
         "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given, if there are fewer than
@@ -193,6 +189,10 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Intercept b.
     radius_ : float or None
         Radius of the ball, as given or found; None if there is no ball.
+    loss_ : str
+        Loss, as given or chosen.
+    candidates_ : dict of str and float
+        Mean absolute held-out error for each loss that was compared. Empty if the loss was given.
     sigma_ : float
         Standard deviation of the errors of inliers, as given or found.
     leverage_ : ndarray of bool of shape (n_samples,), or None
@@ -232,7 +232,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
 
     def __init__(
         self,
-        loss: str = "welsch",
+        loss: str = "auto",
         *,
         constraint: str | None = "auto",
         radius: float | str = "auto",
@@ -290,7 +290,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         X, y = validate_data(
             self, X, y, accept_sparse="csr", dtype=FLOATS, multi_output=True, y_numeric=True, ensure_min_samples=2
         )
-        choice(self.loss, LOSSES, "loss")
+        choice(self.loss, (AUTO, *LOSSES), "loss")
         given, observed = X, np.asarray(y, dtype=float).reshape(len(y), -1)
         weight = row_weights(sample_weight, X)
         used = weight > 0  # rows of weight 0 get no key, so that they do not change the keys of the other rows
@@ -298,7 +298,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         keys = self._keys(X, Y)
         rows, weights = merge_equal_rows(weight[used], keys)
         middle = weighted_median(Y[rows], weights) if self.fit_intercept else np.zeros(Y.shape[1])
-        problem = self._problem(X[rows], Y[rows] - middle, weights)
+        problem = self._problem(X[rows], Y[rows] - middle, weights, yes_or_no(self.scale, "scale"))
         sigma = None if self.sigma is None else positive(self.sigma, "sigma")
 
         def partial_fit(interruption: KeyboardInterrupt) -> Self | None:
@@ -310,7 +310,7 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
             return partial
 
         with attach_partial_fit(partial_fit):
-            fit, radius, sigma, steps = robust_fit(
+            found = robust_fit(
                 problem,
                 lambda: self._split(problem, keys[rows]),
                 self.loss,
@@ -319,12 +319,13 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
                 problem.zero(),
                 unconstrained=self.constraint == "auto",
             )
-        self._set_results(problem, fit, steps, radius)
+        self._set_results(problem, found.fit, found.steps, found.radius)
+        self.loss_, self.candidates_ = found.loss, found.candidates
         self.intercept_ = self.intercept_ + middle
-        self.sigma_ = median_scale(problem.errors(fit.x), weights) if self.loss == "squared" else sigma
+        self.sigma_ = median_scale(problem.errors(found.fit.x), weights) if self.loss_ == "squared" else found.sigma
         errors = times(given, self.coef_.T) + self.intercept_ - observed
         self.outliers_ = np.abs(errors) > OUTLIER_THRESHOLD * self.sigma_
-        self._check_leverage(problem, fit.x, used, keys, keys[rows])
+        self._check_leverage(problem, found.fit.x, used, keys, keys[rows])
         share = np.average(self.outliers_.mean(axis=1), weights=weight)
         if share > MAX_OUTLIER_SHARE and self.sigma is None and self.radius == "auto":
             warnings.warn(
@@ -377,15 +378,17 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
 class SigmoidClassifier(ClassifierMixin, _Linear):
     r"""Linear classification that is robust to wrong labels, with coefficients in a ball.
 
-    .. math:: \min_{|W| \le r,\, b} \; \frac1n \sum_i \sum_c \varphi(w_c'x_i + b_c, y_{ic}), \quad y_{ic} = \pm 1
+    .. math:: \min_{|W| \le r,\, b} \; \frac1n \sum_i \varphi(W'x_i + b, y_i)
 
-    The sigmoid loss 1 / (1 + exp(y z)) is a smooth count of the mistakes: a mislabelled row costs at most 1. With more than two
-    classes each is fitted against the rest (one-versus-rest), with the coefficients of all classes in one ball.
+    The sigmoid loss is a smooth count of the mistakes: 1 minus the softmax of the score of the right class. So a mislabelled row
+    costs at most 1. With two classes it is 1 / (1 + exp(y z)), where y = +-1 and z is the difference of the two scores. The
+    logistic loss, minus the logarithm of the softmax, is convex, but a single mislabelled row can cost much.
 
     Parameters
     ----------
-    loss : {"sigmoid", "logistic"}, default "sigmoid"
-        Loss phi. Only the logistic loss, which is convex, has probabilities: ``predict_proba`` exists for it alone.
+    loss : {"auto", "sigmoid", "logistic"}, default "auto"
+        Loss phi. "auto": the loss that makes fewer mistakes on held-out rows. ``predict_proba`` exists for "logistic" only,
+        because the sigmoid loss does not estimate probabilities.
     constraint : {"l2", "l1", "group", "nuclear"}, default "l2"
         Norm of the ball, as in :class:`RobustLinearRegressor`.
     radius : float or "auto", default "auto"
@@ -395,9 +398,11 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     fit_intercept : bool, default True
         Whether the model has intercepts b, which are not in the ball.
-    scale : bool, default True
-        Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. The ball and
-        its radius are those of the scaled coefficients; ``coef_`` is in the units of the features as given.
+    scale : bool or "auto", default "auto"
+        Divide each feature by its standard deviation (a sparse one by its largest absolute value) before the fit. "auto": also
+        try to divide by the largest absolute value, and take the scale for which the first loss has the smaller held-out loss;
+        the standard deviation if a radius is given. The ball and its radius are those of the scaled coefficients; ``coef_`` is in
+        the units of the features as given.
     tol : float, default 1e-6
         A fit ends when the squared gradient mapping is certified to be at most this, in units in which X has scale 1.
     max_iter : int, default 2000
@@ -416,10 +421,15 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Coefficients w; one row if there are two classes.
     intercept_ : ndarray of shape (1,) or (n_classes,)
         Intercepts b.
+    loss_ : {"sigmoid", "logistic"}
+        Loss, as given or chosen.
+    candidates_ : dict of str and float
+        Mean held-out loss of each loss that was tried, at its best radius: the smooth count of the mistakes, or the logistic loss
+        if it was given. Empty if loss and radius were given.
     radius_ : float
         Radius of the ball, as given or found.
     path_ : ndarray of shape (p, 2)
-        Radius and held-out loss of each fit of the path.
+        Radius and held-out loss of each fit of the path, for the chosen loss.
     status_ : str
         How the last fit ended: "converged" if its squared mapping is at most ``tol``.
     mapping_ : float
@@ -447,13 +457,13 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
 
     def __init__(
         self,
-        loss: str = "sigmoid",
+        loss: str = "auto",
         *,
         constraint: str | None = "l2",
         radius: float | str = "auto",
         groups: Any = None,
         fit_intercept: bool = True,
-        scale: bool = True,
+        scale: bool | str = "auto",
         tol: float = 1e-6,
         max_iter: int = 2000,
         random_state: Any = 0,
@@ -503,7 +513,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         """
         X, y = validate_data(self, X, y, accept_sparse="csr", dtype=FLOATS, ensure_min_samples=2)
         check_classification_targets(y)
-        loss: Loss = Sigmoid() if choice(self.loss, ("sigmoid", "logistic"), "loss") == "sigmoid" else Logistic()
+        choice(self.loss, ("auto", CONVEX, BOUNDED), "loss")
         if self.constraint is None:
             raise ValueError(
                 "constraint=None is not possible: if the classes are separable, the best coefficients are infinite. Give a "
@@ -521,15 +531,27 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         keys = self._keys(X, Y)
         of_class = class_weights(self.class_weight, self.classes_, number, given)
         rows, weights = merge_equal_rows(row_weights(given * of_class[number], X), keys)
-        problem = self._problem(X[rows], Y[rows], weights)
+        auto_scale = isinstance(self.scale, str) and choice(self.scale, ("auto",), "scale") == "auto"
+        problem = self._problem(X[rows], Y[rows], weights, auto_scale or yes_or_no(self.scale, "scale"))
         radius, start, steps = self._radius(problem), problem.zero(), []
+        losses, self.loss_, self.candidates_ = losses_for(Y.shape[1]), self.loss, {}
         with attach_partial_fit(lambda interruption: self._partial_estimator(problem)):
-            if radius == "auto":
-                steps = self._path(self._folds(problem, keys[rows]), loss)
+            if radius == "auto" or self.loss == "auto":
+                problems = [problem]
+                if auto_scale and radius == "auto" and not issparse(X):
+                    largest = Design.of(X[rows], self.fit_intercept, weights, scale=True, largest=True)
+                    problems.append(replace(problem, design=largest, last_fit=[]))
+                names = (CONVEX, BOUNDED) if self.loss == "auto" else (self.loss,)
+                searches = [LabelSearch(self._folds(each, keys[rows]), names) for each in problems]
+                found, paths = choose(searches, None if radius == "auto" else [radius])
+                problem = problems[found]
+                self.candidates_ = {name: best_step(path).score for name, path in paths.items()}
+                self.loss_ = min(names, key=lambda name: self.candidates_[name])
+                steps = paths[self.loss_]
                 radius, start = best_step(steps).radius, best_step(steps).fit.x
-            elif self.loss == "sigmoid":
-                start = problem.fit(Logistic(), radius, start).x
-            fit = problem.fit(loss, radius, start)
+            elif self.loss == BOUNDED:
+                start = problem.fit(losses[CONVEX], radius, start).x
+            fit = problem.fit(losses[self.loss_], radius, start)
         self._set_results(problem, fit, steps, radius)
         return self
 
@@ -542,30 +564,6 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
             held_out = held_out_rows(remaining, problem.weights, share)
             remaining = np.where(held_out, np.inf, remaining)
         return folds
-
-    def _path(self, folds: list[tuple[LinearProblem, LinearProblem]], loss: Loss) -> list[Step]:
-        """Follow the path of radii. At each, the fit with the sigmoid loss starts from that with the convex logistic loss.
-
-        The score of a radius is the mean held-out loss of all folds.
-        """
-        convex = [train.zero() for train, _ in folds]
-
-        def fit(radius: float, _: np.ndarray) -> tuple[Fit, float]:
-            fits, losses, weights = [], [], []
-            for fold, (train, held_out) in enumerate(folds):
-                found = train.fit(Logistic(), radius, convex[fold])
-                convex[fold] = found.x
-                if self.loss == "sigmoid":
-                    found = train.fit(loss, radius, found.x)
-                margins = times(held_out.design.A, found.x)
-                if self.loss == "sigmoid":
-                    margins = margins * (MEDIAN_MARGIN / (np.median(np.abs(margins)) or 1.0))
-                fits.append(found)
-                losses.append(loss.value(margins, held_out.Y).sum(axis=1))
-                weights.append(np.ones(len(margins)) if held_out.weights is None else held_out.weights)
-            return fits[0], float(np.average(np.concatenate(losses), weights=np.concatenate(weights)))
-
-        return refine_path(fit_path(increasing_radii(folds[0][0].first_radius(1.0)), fit, convex[0]), fit)
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         (classes,) = self.classes_.shape
@@ -607,7 +605,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Compute the probability of each class, for loss="logistic" only.
 
-        With more than two classes, these are the one-versus-rest probabilities, divided by their sum.
+        With more than two classes, they are the softmax of the scores.
 
         Parameters
         ----------
@@ -619,7 +617,8 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         ndarray of shape (n_samples, n_classes)
             In the order of ``classes_``.
         """
-        chances = expit(self.decision_function(X))
-        if chances.ndim == 1:
+        scores = self.decision_function(X)
+        if scores.ndim == 1:
+            chances = expit(scores)
             return np.column_stack([1 - chances, chances])
-        return chances / chances.sum(axis=1, keepdims=True)
+        return softmax(scores, axis=1)

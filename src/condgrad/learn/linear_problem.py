@@ -33,12 +33,12 @@ class Design:
     """Design matrix: the features, divided by a common unit, and a column of ones if there is an intercept.
 
     In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. Dense features are centred
-    first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by its
-    standard deviation (a sparse one, which is not centred, by its largest absolute value), so that neither the ball nor the
-    tolerance depends on units. So a coefficient for A is the coefficient of the given feature, multiplied by the scale of the
-    feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients has the intercepts. A has the type of the
-    features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type, so that A differs from the given
-    features by the rounding of its own entries only.
+    first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by
+    its standard deviation or its largest absolute value (a sparse one, which is not centred, always by the latter), so that
+    neither the ball nor the tolerance depends on units. So a coefficient for A is the coefficient of the given feature,
+    multiplied by the scale of the feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients has the
+    intercepts. A has the type of the features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type,
+    so that A differs from the given features by the rounding of its own entries only.
     """
 
     A: Any
@@ -48,8 +48,10 @@ class Design:
     intercept: bool
 
     @classmethod
-    def of(cls, X: Any, intercept: bool, weights: np.ndarray | None = None, scale: bool = False) -> Design:
-        """The design matrix of the features X."""
+    def of(
+        cls, X: Any, intercept: bool, weights: np.ndarray | None = None, scale: bool = False, largest: bool = False
+    ) -> Design:
+        """The design matrix of the features X. With ``largest``, dense features too are divided by their largest values."""
         n, d = X.shape
         sparse: bool = issparse(X)
         if is_single(X) and not MIN_FLOAT32_FEATURE <= abs(X).max() <= MAX_FLOAT32_FEATURE:
@@ -59,7 +61,10 @@ class Design:
         A: Any = csr_array(X) if sparse else X - centre
         scales = np.ones(d, dtype)
         if scale:
-            scales = abs(A).max(axis=0).toarray() if sparse else np.sqrt(_column_means(A**2, weights)).astype(dtype)
+            if sparse:
+                scales = abs(A).max(axis=0).toarray()
+            else:
+                scales = abs(A).max(axis=0) if largest else np.sqrt(_column_means(A**2, weights)).astype(dtype)
             smallest = max(MIN_RELATIVE_DEVIATION, 4 * float(np.finfo(dtype).eps)) * np.abs(centre)
             scales = np.where(scales > smallest, scales, dtype.type(1.0))  # a constant feature has no scale
             A = A @ diags_array(1 / scales) if sparse else A / scales
@@ -184,11 +189,12 @@ class LinearProblem:
 
     def robust_start(self) -> np.ndarray | None:
         """Coefficients from which a redescending loss can start; None if there are too few rows or too many features."""
-        return (
-            robust_start(self.design.A, self.Y, self.seed, self.weights)
-            if supports_robust_start(*self.design.A.shape)
-            else None
-        )
+        return self._robust_start if supports_robust_start(*self.design.A.shape) else None
+
+    @cached_property
+    def _robust_start(self) -> np.ndarray:
+        """The robust start, which the searches with all losses share."""
+        return robust_start(self.design.A, self.Y, self.seed, self.weights)
 
     def quantization_step(self) -> float:
         """Smallest quantization step of any task; 0 if one is not quantized."""

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from condgrad.driver import Result
-from condgrad.learn.completion.robust_scale import CONVEX_LOSSES, loss_for, median_scale
+from condgrad.learn.completion.robust_scale import AUTO, CONVEX_LOSSES, loss_for, median_scale
+from condgrad.learn.loss_choice import AUTO_LOSSES, preferred
 from condgrad.learn.robust_start import clipped_scale
 from condgrad.objectives import Loss
 from condgrad.protocols import Point
@@ -84,13 +85,25 @@ class Step:
     fit: Fit
 
 
+class Searched(NamedTuple):
+    """The radius and the scale that were chosen with one loss, the start of the final fit, and the path."""
+
+    radius: Any
+    sigma: float
+    start: Point
+    steps: list[Step]
+
+
 class RobustFit(NamedTuple):
-    """The final fit, the chosen radius and scale, and the path."""
+    """The final fit, its loss, the chosen radius and scale, the path, and the losses that were compared."""
 
     fit: Fit
+    loss: str
     radius: Any
     sigma: float
     steps: list[Step]
+    candidates: dict[str, float]
+    """Mean absolute held-out error for each loss that was compared."""
 
 
 FitAndScore = Callable[[Any, Point], tuple[Fit, float]]
@@ -108,27 +121,56 @@ def robust_fit(
 ) -> RobustFit:
     """Fit the data with a robust loss.
 
-    If the radius is "auto", it is chosen on held-out data. If sigma is None and the loss depends on sigma, it is estimated. With
-    ``unconstrained``, a fit without a ball is also a candidate.
+    If the radius is "auto", it is chosen on held-out data. If sigma is None and the loss depends on sigma, it is estimated. If
+    the loss is "auto", a convex loss is used unless held-out data prefer a redescending loss. With ``unconstrained``, a fit
+    without a ball is also a candidate.
     """
-    steps: list[Step] = []
-    start, scale = zero, sigma or data.median_scale()
-    if radius == "auto" or (sigma is None and loss != "squared"):
-        train, held_out = split()
-        begin = None if loss in CONVEX_LOSSES else train.robust_start()
-        if begin is None:
-            steps, scale = _search_with_pilot(train, held_out, loss, radius, sigma, scale, zero)
-            best = best_step(steps)
-        else:
-            least = max(MIN_SCALE_SHARE * scale, data.quantization_step() / 2)
-            steps, best, scale = _search_from_robust_start(
-                begin, train, held_out, loss, radius, sigma, least, unconstrained
-            )
-        radius, start = best.radius, best.fit.x
-    elif loss not in CONVEX_LOSSES:
-        begin = data.robust_start()
-        start = data.fit(loss_for("huber", 1.0), radius, zero, scale).x if begin is None else begin
-    return RobustFit(data.fit(loss_for(loss, 1.0), radius, start, scale), radius, scale, steps)
+    candidates: dict[str, float] = {}
+    if loss == AUTO:
+        parts, scale = split(), data.median_scale()
+        errors: dict[str, np.ndarray] = {}
+        found: dict[str, Searched] = {}
+        for name in AUTO_LOSSES:
+            found[name] = _search(data, *parts, name, radius, sigma, zero, unconstrained)
+            errors[name] = parts[1].errors(found[name].start)
+            candidates[name] = float(np.average(np.abs(errors[name]).mean(axis=1), weights=parts[1].weights))
+            if loss == AUTO or preferred(name, errors[name], errors[loss], parts[1].weights, scale):
+                loss = name
+        searched = found[loss]
+    elif radius == "auto" or (sigma is None and loss != "squared"):
+        searched = _search(data, *split(), loss, radius, sigma, zero, unconstrained)
+    else:
+        scale, begin = sigma or data.median_scale(), zero
+        if loss not in CONVEX_LOSSES:
+            start = data.robust_start()
+            begin = data.fit(loss_for("huber", 1.0), radius, zero, scale).x if start is None else start
+        searched = Searched(radius, scale, begin, [])
+    fit = data.fit(loss_for(loss, 1.0), searched.radius, searched.start, searched.sigma)
+    return RobustFit(fit, loss, searched.radius, searched.sigma, searched.steps, candidates)
+
+
+def _search(
+    data: Data,
+    train: Data,
+    held_out: Data,
+    loss: str,
+    radius: Any,
+    sigma: float | None,
+    zero: Point,
+    unconstrained: bool,
+) -> Searched:
+    """Choose radius and scale with this loss."""
+    scale = sigma or data.median_scale()
+    begin = train.robust_start() if unconstrained or loss not in CONVEX_LOSSES else None
+    if begin is None:
+        steps, scale = _search_with_pilot(train, held_out, loss, radius, sigma, scale, zero)
+        best = best_step(steps)
+    else:
+        least = max(MIN_SCALE_SHARE * scale, data.quantization_step() / 2)
+        steps, best, scale = _search_from_robust_start(
+            begin, train, held_out, loss, radius, sigma, least, unconstrained
+        )
+    return Searched(best.radius, scale, best.fit.x, steps)
 
 
 def _search_with_pilot(

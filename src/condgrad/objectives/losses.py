@@ -27,10 +27,10 @@ class Loss(Protocol):
 
     lower_bound: ClassVar[float]
     labels: ClassVar[str]
-    """Values that y may have: 'real' or '+-1'."""
+    """Values that y may have: 'real', '+-1', or 'one-hot' (a row for each observation, with one 1, and -1 elsewhere)."""
 
     def value(self, z: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Return phi(z, y), elementwise."""
+        """Return phi(z, y), elementwise. If labels are 'one-hot', return a number for each row."""
 
     def deriv(self, z: np.ndarray, y: np.ndarray) -> np.ndarray: ...
 
@@ -232,10 +232,17 @@ class Sigmoid:
 
 
 def check_loss(loss: Loss, y: np.ndarray) -> None:
-    """Raise ValueError if ``loss`` is not a loss, or if it needs labels -1 and 1 and ``y`` has others."""
+    """Raise ValueError if ``loss`` is not a loss, or if ``y`` does not have the labels that it needs."""
     if isinstance(loss, type) or not hasattr(loss, "deriv"):
         raise ValueError(
             f"The loss must be an object such as Squared(), but got {loss!r}: build one of {', '.join(LOSSES)}."
+        )
+    if loss.labels == "one-hot" and not (
+        y.ndim == 2 and (np.sort(y, axis=1) == [-1.0] * (y.shape[1] - 1) + [1.0]).all()
+    ):
+        raise ValueError(
+            f"{type(loss).__name__} needs a row of labels for each observation, with one 1 and -1 elsewhere, but got an array of "
+            f"shape {y.shape}: for numbers of classes k pass 2 * np.eye(classes)[k] - 1."
         )
     if loss.labels == "+-1" and not np.isin(y, (-1.0, 1.0)).all():
         found = ", ".join(f"{label:g}" for label in np.unique(y)[:4])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -62,6 +62,11 @@ class Entries:
     def name(self, k: int) -> tuple[Any, Any]:
         """Row and column of entry k, by name if they have names, else by position."""
         return named(self.rows[k], self.row_ids).item(), named(self.cols[k], self.col_ids).item()
+
+    def without_entries(self) -> Self:
+        """The names and the shape only."""
+        none = np.empty(0, np.int64)
+        return replace(self, rows=none, cols=none, values=np.empty(0))
 
     def require_nonempty(self) -> Self:
         """Raise ValueError if there is no entry."""

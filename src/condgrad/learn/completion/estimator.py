@@ -14,6 +14,7 @@ from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unf
 from condgrad.learn.completion import entries, storage
 from condgrad.learn.completion.biases import Biases
 from condgrad.learn.completion.choice import average_all, choose
+from condgrad.learn.completion.coarse import MAX_SEARCHED_ENTRIES, choose_on_sample
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.observed import InMemory, Observed
@@ -248,9 +249,10 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         if self.client is not None:
             return self._fit_on_workers(X, y)
         continued = self.warm_start and hasattr(self, "singular_values_")
-        given = self._read(X, y, reset=True)
-        last = self._extended_model(given) if continued else None
-        return self._fit(given, last)
+        if continued:
+            given = self._read(X, y, reset=True)
+            return self._fit(given, self._extended_model(given))
+        return self._fit(self._read(X, y, reset=True), None)  # no name here: the places are freed once they are sorted
 
     @all_or_nothing
     def partial_fit(self, X: Any, y: Any = None) -> Self:
@@ -353,6 +355,7 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
         except ValueError:
             given.require_unique()  # its message has names, not positions
             raise
+        given = given.without_entries()  # frees memory
         rng = np.random.default_rng(seed_of(self.random_state))
         fit = Fit(
             all_entries,
@@ -379,7 +382,12 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             else:
                 known = np.isfinite(radius) and not isinstance(loss, str)
                 follow = choose if loss == AUTO or average or self.period else Fit.fit_up_to if known else Fit.follow
-                model = follow(fit, radius)
+                large = all_entries.pattern.size > MAX_SEARCHED_ENTRIES and sharded is None and np.isinf(radius)
+                if follow is choose and large and not average and self.period is None:
+                    fit.average = False
+                    model = choose_on_sample(fit)
+                else:
+                    model = follow(fit, radius)
             # one round is enough for an average, because its sampler starts from the last draw of the sampler on the path
             steps = steps if fit.averaging is None else min(steps, STEPS_PER_ROUND)
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)

@@ -41,6 +41,7 @@ from condgrad.learn.completion.validation import (
 from condgrad.objectives.losses import Loss
 from condgrad.points import LowRank
 from condgrad.protocols import Problem
+from condgrad.runtime.cache import active
 from condgrad.solvers import practical
 from condgrad.solvers.ncgs import NCGS, NCGSState
 
@@ -183,6 +184,7 @@ class Fit:
             for _ in range(4):
                 reweighted = self.entries.reweighted(current, model.x, model.loss)
                 model = replace(model, biases=refit_biases(model.biases, reweighted, self.biases, iterations=2))
+                del reweighted, current  # two arrays and one with a number for each entry
                 current = self.target(objective, model)
                 residuals = self.entries.values(current)
                 model = self.with_scale(model, max(median_scale(residuals), MIN_SCALE_SHARE * unit, self.min_sigma))
@@ -216,7 +218,10 @@ class Fit:
         problem, solver = Problem(current, NuclearBall(objective.pattern.shape, radius)), solver_for(model)
         start = model.solver_state(solver, self.session.counted(problem))
         state = self.session.advance(problem, solver, start, STEPS_PER_ROUND, phase or path_phase(model, radius))
-        state = replace(state, certificate=None, descent=None)
+        state = replace(state, certificate=None, descent=None, grad=None)
+        active().evaluations(
+            current
+        ).release()  # the gradient is as large as the entries, and the next problem has another
         model = replace(model, x=state.x, radius=radius, state=state)
         if not self.biases:
             return replace(model, value=state.fun)

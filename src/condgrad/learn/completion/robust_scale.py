@@ -64,7 +64,7 @@ def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float
     """
     sizes = np.abs(errors)
     if weights is None:
-        middle = float(np.median(sizes))
+        middle = float(np.median(sizes, overwrite_input=True))
     else:
         middle = float(weighted_median(sizes.reshape(-1, 1), np.repeat(weights, sizes[0].size))[0])
     scale = 1.4826 * middle
