@@ -10,7 +10,7 @@ measures. Another method is ended after PATIENCE times corrective's CPU time.
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from time import process_time
 from typing import Any
@@ -32,6 +32,8 @@ BIRKHOFF_STEPS, BIRKHOFF_SECONDS = 500, 5.0
 ACTIVE = 100
 SECONDS, PATIENCE, SHORTEST = 60.0, 2.0, 0.5
 """Maximum CPU time of a run of corrective; another method gets PATIENCE times what corrective took, and at least SHORTEST."""
+ROUNDS, REPEATED = 4, 0.3
+"""Runs of less than REPEATED seconds are made ROUNDS more times, and the least time counts."""
 METHODS: dict[str, dict[str, Any]] = {
     "corrective": {"method": "ncgs", "inner": "corrective"},
     "frank-wolfe": {"method": "frank-wolfe", "rule": "short"},
@@ -103,6 +105,15 @@ def seconds_of_gradient(objective: Any, x: np.ndarray) -> float:
     return (process_time() - begun) / 5
 
 
+def least_cpu(run: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a run, and its least CPU time; runs shorter than REPEATED are made several times."""
+    r = run()
+    cpu = r.trace[-1].cpu
+    for _ in range(ROUNDS if cpu < REPEATED else 0):
+        cpu = min(cpu, run().trace[-1].cpu)
+    return r, cpu
+
+
 def compare(name: str, n: int, seconds: float = SECONDS) -> Iterator[Row]:
     objective, domain, atom = problem(name, n)
     dense = np.asarray(atom)
@@ -116,14 +127,14 @@ def compare(name: str, n: int, seconds: float = SECONDS) -> Iterator[Row]:
                 continue
             x0 = dense if method == "projection" else atom
             stop = cg.Gap(eps * first) | cg.CpuSeconds(limit)
-            r = cg.minimize(objective, domain, x0, stop=stop, max_steps=10**6, every=10**9, progress=False, **asked)
-            cpu = r.trace[-1].cpu
+            asked = {**asked, "stop": stop, "max_steps": 10**6, "every": 10**9, "progress": False}
+            r, cpu = least_cpu(lambda x0=x0, asked=asked: cg.minimize(objective, domain, x0, **asked))
             if method == "corrective":
                 limit = max(PATIENCE * cpu, SHORTEST)
             yield {
                 "set": name, "n": n, "eps": eps, "method": method, "reached": r.success, "cpu": cpu, "steps": r.steps,
                 "lo": r.counts["lo"], "gradients": cpu / max(r.steps, 1) / price, "fun": r.fun,
-                "vectors": memory(objective, domain, r.x, asked),
+                "vectors": memory(objective, domain, r.x, METHODS[method]),
             }  # fmt: skip
 
 
