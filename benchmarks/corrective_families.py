@@ -112,7 +112,9 @@ def main() -> None:
             ratios.append(r["cpu"] / other["cpu"])
         ratio = r["cpu"] / other["cpu"]
         ending = "precision exhausted" if r["exhausted"] else r["status"]
-        lines.append((r["family"], f"{r['share']:.0e}", ending, r["cpu"], r["steps"], r["fo"], r["lo"], ratio, other["lo"]))
+        lines.append(
+            (r["family"], f"{r['share']:.0e}", ending, r["cpu"], r["steps"], r["fo"], r["lo"], ratio, other["lo"])
+        )
     columns = ("family", "share", "ending", "CPU s", "steps", "FO", "LO", "over the other version", "its LO")
     table("NCGS with corrective", columns, lines)
     if ratios:

@@ -148,8 +148,7 @@ def nearest_weights(
     # no entry of a Gram matrix is larger than the largest entry of its diagonal
     noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
     w, slope = weights, gram @ weights - pull
-    active = slope[known.index]
-    if float(np.ptp(active)) > noise:
+    if float(np.ptp(slope[known.index])) > noise:
         w, slope, known = optimise_weights(gram, pull, w, slope, known)
     last = np.inf
     while True:

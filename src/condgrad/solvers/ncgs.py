@@ -44,7 +44,7 @@ from condgrad.solvers.evaluation import (
 )
 from condgrad.solvers.polish import polishes
 from condgrad.solvers.schedules import Schedule, Setup, practical
-from condgrad.solvers.smoothness import curvature_along, smoothness
+from condgrad.solvers.smoothness import curvature_along, curvature_of_gradients, gradient_noise, smoothness
 from condgrad.solvers.states import Descent, State
 from condgrad.storage.stored import stored
 
@@ -190,6 +190,10 @@ class NCGS:
                 objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)
+            if L_k < L and noise > L_k > gradient_noise(descent, grad):
+                # values of F tell nothing about so short a step
+                grad_k = grad_at(objective, theta_k).grad
+                rho, noise = curvature_of_gradients(descent, grad_k)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)
