@@ -1,4 +1,4 @@
-"""Tolerances near the limit of float64, with the inner solver ``corrective``: a run ends as converged, or says that precision ends."""
+"""Tolerances near the limit of float64, with the inner solver ``corrective``: a run converges, or says that precision ends."""
 
 from __future__ import annotations
 
