@@ -403,6 +403,7 @@ def test_a_phase_begins_before_the_atoms_are_found_where_the_hull_matters_most(m
     before = [phase for phase in phases if phase[1] > 0]
     assert before, "no phase began while atoms were missing: it would prove nothing"
     assert all(first > asked.excess * gap and limit == gap for first, limit, gap, _ in before)
+    assert any(phase[1] == 0 for phase in phases), "once the atoms are found, a phase goes to the end"
     assert sum(last is not None and last <= limit for _, limit, _, last in before) > len(before) / 2
     late, _ = walk(FaceSettings(excess=1e300), monkeypatch)
     assert len(states) < len(late) / 2
