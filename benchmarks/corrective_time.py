@@ -10,7 +10,7 @@ measures. Another method is ended after PATIENCE times corrective's CPU time.
 from __future__ import annotations
 
 import tracemalloc
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from time import process_time
 from typing import Any
@@ -32,6 +32,8 @@ BIRKHOFF_STEPS, BIRKHOFF_SECONDS = 500, 5.0
 ACTIVE = 100
 SECONDS, PATIENCE, SHORTEST = 60.0, 2.0, 0.5
 """Maximum CPU time of a run of corrective; another method gets PATIENCE times what corrective took, and at least SHORTEST."""
+ROUNDS, REPEATED = 4, 0.3
+"""Runs of less than REPEATED seconds are made ROUNDS more times, and the least time counts."""
 METHODS: dict[str, dict[str, Any]] = {
     "corrective": {"method": "ncgs", "inner": "corrective"},
     "frank-wolfe": {"method": "frank-wolfe", "rule": "short"},
@@ -39,7 +41,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "pairwise": {"method": "pairwise"},
     "blended-pairwise": {"method": "blended-pairwise"},
     "projection": {"method": "projected-gradient"},
+    "default": {},
 }
+PROJECTS = ("projection", "default")
+"""The methods that are run only where the set projects. There the default solves prox subproblems by projection."""
 SIZES = {
     "birkhoff": (30, 100),
     "birkhoff interior": (30,),
@@ -103,6 +108,15 @@ def seconds_of_gradient(objective: Any, x: np.ndarray) -> float:
     return (process_time() - begun) / 5
 
 
+def least_cpu(run: Callable[[], Any]) -> tuple[Any, float]:
+    """The result of a run, and its least CPU time; runs shorter than REPEATED are made several times."""
+    r = run()
+    cpu = r.trace[-1].cpu
+    for _ in range(ROUNDS if cpu < REPEATED else 0):
+        cpu = min(cpu, run().trace[-1].cpu)
+    return r, cpu
+
+
 def compare(name: str, n: int, seconds: float = SECONDS) -> Iterator[Row]:
     objective, domain, atom = problem(name, n)
     dense = np.asarray(atom)
@@ -112,18 +126,19 @@ def compare(name: str, n: int, seconds: float = SECONDS) -> Iterator[Row]:
     for eps in TARGETS:
         limit = seconds
         for method, asked in METHODS.items():
-            if method == "projection" and not hasattr(domain, "project"):
+            if method in PROJECTS and not hasattr(domain, "project"):
                 continue
-            x0 = dense if method == "projection" else atom
+            x0 = dense if method in PROJECTS else atom
             stop = cg.Gap(eps * first) | cg.CpuSeconds(limit)
-            r = cg.minimize(objective, domain, x0, stop=stop, max_steps=10**6, every=10**9, progress=False, **asked)
-            cpu = r.trace[-1].cpu
+            asked = {**asked, "stop": stop, "max_steps": 10**6, "every": 10**9, "progress": False}
+            r, cpu = least_cpu(lambda x0=x0, asked=asked: cg.minimize(objective, domain, x0, **asked))
             if method == "corrective":
                 limit = max(PATIENCE * cpu, SHORTEST)
             yield {
                 "set": name, "n": n, "eps": eps, "method": method, "reached": r.success, "cpu": cpu, "steps": r.steps,
-                "lo": r.counts["lo"], "gradients": cpu / max(r.steps, 1) / price, "fun": r.fun,
-                "vectors": memory(objective, domain, r.x, asked),
+                "lo": r.counts["lo"], "gradients": cpu / max(r.steps, 1) / price,
+                "per_gradient": cpu / max(r.counts["fo"], 1) / price, "fun": r.fun,
+                "vectors": memory(objective, domain, r.x, METHODS[method]),
             }  # fmt: skip
 
 
@@ -154,11 +169,11 @@ def birkhoff_claim(row: Row) -> Claim:
 
 def print_times(rows: list[Row]) -> None:
     """The table of the rows of :func:`compare`."""
-    columns = ("set", "n", "gap", "method", "reached", "CPU s", "steps", "LO", "gradients a step", "vectors")
+    columns = ("set", "n", "gap", "method", "reached", "CPU s", "steps", "LO", "gradients a step", "per FO", "vectors")
     lines = [
         (
             r["set"], r["n"], f"{r['eps']:.0e}", r["method"], "yes" if r["reached"] else "no", r["cpu"], r["steps"],
-            r["lo"], r["gradients"], r["vectors"],
+            r["lo"], r["gradients"], r["per_gradient"], r["vectors"],
         )
         for r in rows
     ]  # fmt: skip
@@ -166,9 +181,22 @@ def print_times(rows: list[Row]) -> None:
         "CPU time to a Frank-Wolfe gap relative to the first",
         columns,
         lines,
-        "gradients a step: CPU time of a step over that of a value and a gradient; "
+        "gradients a step: CPU time of a step over that of a value and a gradient; per FO: the same, of a run for each gradient "
+        "that it has evaluated; "
         "vectors: peak memory of 3 steps near the solution over that of one dense point.",
     )
+
+
+def best_claim(claim: str, method: str, here: dict[str, Row]) -> Claim:
+    """The claim that a method takes at most WITHIN times the CPU time of the best other one; ``here`` has the rows by method."""
+    own = here[method]
+    others = {other: r["cpu"] for other, r in here.items() if r["reached"] and other not in ("default", method)}
+    best = min(others, key=lambda other: others[other], default="")
+    measured = "not reached"
+    if own["reached"]:
+        measured = f"{own['cpu'] / others[best]:.2f} times {best}" if best else f"no other in {PATIENCE:.0f} times"
+    holds = own["reached"] and (not best or own["cpu"] <= WITHIN * others[best])
+    return Claim(claim, f"<= {WITHIN}", measured, bool(holds))
 
 
 def time_claims(rows: list[Row]) -> Iterator[Claim]:
@@ -176,21 +204,18 @@ def time_claims(rows: list[Row]) -> Iterator[Claim]:
     keys = dict.fromkeys((r["set"], r["n"], r["eps"]) for r in rows)
     of = {key: {r["method"]: r for r in rows if (r["set"], r["n"], r["eps"]) == key} for key in keys}
     for (name, n, eps), here in of.items():
-        own = here["corrective"]
-        others = {method: r["cpu"] for method, r in here.items() if r["reached"] and method != "corrective"}
-        best = min(others, key=lambda method: others[method], default="")
-        measured = "not reached"
-        if own["reached"]:
-            measured = f"{own['cpu'] / others[best]:.2f} times {best}" if best else f"no other in {PATIENCE:.0f} times"
-        holds = own["reached"] and (not best or own["cpu"] <= WITHIN * others[best])
-        claim = f"{name}, n = {n:,}, gap {eps:.0e} of the first: CPU time of corrective over the best other"
-        yield Claim(claim, f"<= {WITHIN}", measured, bool(holds))
+        for method in ("corrective", "default"):
+            if method in here:
+                claim = f"{name}, n = {n:,}, gap {eps:.0e} of the first: CPU time of {method} over the best other"
+                yield best_claim(claim, method, here)
         if (name, n) == ("simplex", LARGE):
             for method in ("corrective", "away-step", "pairwise"):
                 r = here[method]
                 fits = r["gradients"] <= GRADIENTS and r["vectors"] <= VECTORS
                 claim = f"{name}, n = {n:,}, gap {eps:.0e}: a step of {method} in gradients, its memory in vectors"
-                measured = f"{r['gradients']:.1f} gradients, {r['vectors']:.1f} vectors"
+                measured = (
+                    f"{r['gradients']:.1f} gradients ({r['per_gradient']:.1f} per FO), {r['vectors']:.1f} vectors"
+                )
                 yield Claim(claim, f"<= {GRADIENTS:.0f}, <= {VECTORS:.0f}", measured, bool(fits))
     for name, n in dict.fromkeys((r["set"], r["n"]) for r in rows):
         rough, fine = (of[name, n, eps]["corrective"] for eps in TARGETS)

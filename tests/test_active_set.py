@@ -218,6 +218,17 @@ def test_products_of_sparse_points_with_few_entries() -> None:
     assert stack.products(cg.SparseArray([], [], (n,))).tolist() == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("empty", [0, 1, 2])
+def test_a_sparse_point_without_entries_is_0(empty: int) -> None:
+    points = [cg.SparseArray([1, 4], [2.0, -1.0], (6,)), cg.SparseArray([0], [3.0], (6,))]
+    points.insert(empty, cg.SparseArray([], [], (6,)))
+    stack, z = Stack.of(points[0]).with_points(points[1:]), np.arange(1.0, 7.0)
+    np.testing.assert_array_equal(stack.products(z), [float(np.asarray(x) @ z) for x in points])
+    weights = np.array([0.5, 2.0, 3.0])
+    expected = sum(w * np.asarray(x) for w, x in zip(weights, points, strict=True))
+    np.testing.assert_array_equal(np.asarray(stack.combined(weights)), expected)
+
+
 def test_keys_are_equal_for_equal_points_only() -> None:
     x = np.array([1.0, 0.0, 2.0])
     equal = [cg.SparseArray([0, 2], [1.0, 2.0], (3,)), cg.SparseArray([0, 1, 2], [1.0, 0.0, 2.0], (3,))]

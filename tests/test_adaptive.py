@@ -21,7 +21,8 @@ from condgrad.points import norm2
 from condgrad.protocols import SpectralSet, fits
 from condgrad.solvers import Setup, build
 from condgrad.solvers import ncgs as library
-from condgrad.solvers.smoothness import VALUE_NOISE, smoothness
+from condgrad.solvers.smoothness import VALUE_NOISE, curvature_along, curvature_of_gradients, smoothness
+from condgrad.solvers.states import Descent
 
 quick = settings(max_examples=30, deadline=None, derandomize=True, database=None)
 SETS = {
@@ -171,6 +172,46 @@ def test_iterate_by_iterate(problem: str, eps: float) -> None:
         assert np.linalg.norm(state.x - walk["theta"][k]) <= 1e-8, k
         assert 1 / (2 * (state.certificate.step or state.certificate.gamma)) == pytest.approx(walk["L"][k], rel=1e-6)
         assert (state.due, state.demand) == (walk["due"][k], pytest.approx(walk["demand"][k], rel=1e-6))
+
+
+def raised(constant: float, n: int = 60) -> tuple[Any, Any]:
+    """A quadratic with a constant added, and a box. Next to a large constant, short steps do not change the value."""
+    rng = np.random.default_rng(0)
+    h, c = 50 ** rng.random(n), 0.6 * rng.standard_normal(n)
+    value = lambda x: constant + float(h @ (x - c) ** 2) / 2  # noqa: E731
+    return cg.Function(value, lambda x: h * (x - c), n, smoothness=50.0), cg.Box(-np.ones(n), np.ones(n))
+
+
+def test_lockstep_where_values_do_not_change() -> None:
+    F, box = raised(1e15)
+    eps, x0, steps = 1e-10, np.zeros(60), 60
+
+    def prox(g: np.ndarray, x: np.ndarray, lam: float, floor: float) -> tuple[np.ndarray, float]:
+        return box.project(x - lam * g), 0.0
+
+    walk = reference.option_1_adaptive(F.value, F.grad, prox, x0, 50.0, steps, eps, library.FIRST_L_SHARE, 1e-4)
+    setup = Setup(cg.practical(eps), cg.Exact(), steps)
+    solver = build("ncgs", cg.Problem(F, box), setup, {"momentum": False})
+    assert len(set(walk["L"])) > 2
+    for k, state in enumerate(islice(cg.iterate(cg.Problem(F, box), solver, x0), steps + 1)):
+        assert np.linalg.norm(state.x - walk["theta"][k]) <= 1e-8, k
+
+
+def test_a_constant_does_not_slow_a_run_down() -> None:
+    """Without curvature from gradients, L_k only fell once F changed by less than its noise: 3,000 steps did not suffice."""
+    runs = [cg.minimize(*raised(c), np.zeros(60), tol=1e-10, momentum=False, max_steps=3000) for c in (0.0, 1e6)]
+    assert [run.status == "out_of_budget" for run in runs] == [False, False]
+    assert runs[1].steps <= 1.2 * runs[0].steps
+
+
+def test_curvature_of_gradients_is_that_of_values() -> None:
+    F, box = raised(0.0)
+    rng = np.random.default_rng(1)
+    x, y = box.project(rng.standard_normal(60)), box.project(rng.standard_normal(60))
+    step = Descent(x, F.grad(x), y)
+    rho, noise = curvature_of_gradients(step, F.grad(y))
+    assert rho == pytest.approx(curvature_along(step, F.value(x), F.value(y))[0]) and 0 < noise < 1e-10
+    assert curvature_of_gradients(Descent(x, F.grad(x), x), F.grad(x)) == (0.0, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------------------- the end

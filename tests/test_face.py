@@ -365,3 +365,45 @@ def test_many_atoms_have_no_phase():
     limited = list(islice(cg.iterate(known, OnFaces(solver, settings=FaceSettings(max_atoms=1)), x0), 6))
     free = list(islice(cg.iterate(known, OnFaces(solver), x0), 6))
     assert [s.fun for s in limited] == [s.fun for s in plain] and free[-1].fun < plain[-1].fun
+
+
+def ill_conditioned():
+    """A quadratic over a set that gives one vertex in a call; with plain sliding steps atoms are found long after each other."""
+    domain, rng = cg.Hypersimplex(200, 8), np.random.default_rng(4)
+    c = sum(p * domain.lmo(rng.standard_normal(200)) for p in rng.dirichlet(np.full(8, 5.0)))
+    c, h = np.where(c > 0, c, -0.02), 1000 ** rng.random(200)
+    F = cg.Function(lambda x: float(h @ (x - c) ** 2) / 2, lambda x: h * (x - c), 200, smoothness=1000.0)
+    return F, domain, domain.atom(rng.standard_normal(200))
+
+
+def walk(settings, monkeypatch, steps=2000):
+    """The states up to a squared mapping of 1e-6, and for each phase its first gap, its limit and its last gap."""
+    F, domain, x0 = ill_conditioned()
+    phases, descend = [], OnFaces.descend
+
+    def spied(self, F, face, gram, start, state, limit):
+        phases.append([gap_of(start), limit, state.certificate.gap, None])
+        for now, reached in descend(self, F, face, gram, start, state, limit):
+            phases[-1][3] = gap_of(now)
+            yield now, reached
+
+    monkeypatch.setattr(OnFaces, "descend", spied)
+    solver = OnFaces(cg.solvers.NCGS(cg.practical(1e-6), cg.Corrective(5), adaptive=True), 1e-6, 0.0, settings)
+    states = []
+    for state in islice(cg.iterate(cg.Problem(F, domain), solver, x0), steps):
+        states.append(state)
+        if state.certificate is not None and state.certificate.upper <= 1e-6:
+            break
+    return states, phases
+
+
+def test_a_phase_begins_before_the_atoms_are_found_where_the_hull_matters_most(monkeypatch):
+    asked = FaceSettings()
+    states, phases = walk(asked, monkeypatch)
+    before = [phase for phase in phases if phase[1] > 0]
+    assert before, "no phase began while atoms were missing: it would prove nothing"
+    assert all(first > asked.excess * gap and limit == gap for first, limit, gap, _ in before)
+    assert any(phase[1] == 0 for phase in phases), "once the atoms are found, a phase goes to the end"
+    assert sum(last is not None and last <= limit for _, limit, _, last in before) > len(before) / 2
+    late, _ = walk(FaceSettings(excess=1e300), monkeypatch)
+    assert len(states) < len(late) / 2

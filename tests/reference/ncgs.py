@@ -69,6 +69,10 @@ def option_1_adaptive(value, grad, prox, theta0, L, N, eps, first, least):
             after, slope = value(y), np.sum(g * (y - x))
             rho = 2 * (after - before - slope) / way if way > 0 else 0.0
             noise = 2e-12 * (abs(before) + abs(after) + abs(slope)) / way if way > 0 else 0.0
+            if noise > L_k and L_k < L and 2e-14 * np.linalg.norm(g) < L_k * np.sqrt(way):
+                g_y = grad(y)  # the gradients show the curvature
+                rho = np.sum((g_y - g) * (y - x)) / way
+                noise = 1e-14 * (np.linalg.norm(g) + np.linalg.norm(g_y)) / np.sqrt(way)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import count
 from math import inf, sqrt
@@ -65,7 +65,8 @@ class Corrective:
             way = u_t - centre
             moved = norm2(way)
             if t == 1 and not own and moved + 2 * gamma * (inner(g, u_t) - inner(g, centre)) > 0.0:
-                hull, pull = added(hull, [u], centre, gamma, g, pull)  # no point of the hull is as good as u
+                hull = hull.with_atom(u)  # no point of the hull is as good as u
+                pull = hull.products(hull.from_origin(centre)) - gamma * hull.products(g)
                 hull, used = hull.nearest_by_products(pull)
                 pull, u_t = pull[used], hull.point()
                 way = u_t - centre
@@ -84,12 +85,13 @@ class Corrective:
             if len(found) > 1:
                 falls = inner(direction, u_t) - found.products(direction)
                 found = found.kept(np.flatnonzero(falls >= VIOLATION_SHARE * falls[0]))
-            larger, more = added(hull, found, centre, gamma, g, pull)
+            larger = hull.with_atoms(found)
             if not distinct(larger, len(found)):
-                larger, more = added(hull, [v_t], centre, gamma, g, pull)
+                larger = hull.with_atoms([v_t])
                 if not distinct(larger, 1):
                     break  # the atom is not new: the remaining gap is rounding of the weights
-            hull, pull = larger, more
+            pull = extended(pull, hull, larger, gamma, direction)
+            hull = larger
             if t == self.max_calls and moved > 0.0:
                 break  # the last atoms are there for the next prox
         return answered(u, u_t, max(V, 0.0) + gap_rounding(direction, u_t, v_t, size), hull)
@@ -114,24 +116,25 @@ def vertices_oracle(domain: Any) -> Callable[[Point, int], Any]:
     return lambda direction, number: [vertex(direction)]
 
 
-def added(
-    hull: ActiveSet, atoms: Sequence[Point], centre: Point, gamma: float, g: Point, pull: np.ndarray
-) -> tuple[ActiveSet, np.ndarray]:
-    """The hull with these atoms added, and the inner products of all its atoms with z = centre - gamma g."""
-    larger = hull.with_atoms(atoms)
-    from_origin = larger.from_origin(centre)
-    if larger.origin is not hull.origin:
-        return larger, larger.products(from_origin) - gamma * larger.products(g)
-    last = larger.atoms.kept(np.arange(len(hull.atoms), len(larger.atoms)))
-    return larger, np.append(pull, last.products(from_origin) - gamma * last.products(g))
+def extended(pull: np.ndarray, hull: ActiveSet, larger: ActiveSet, gamma: float, direction: Point) -> np.ndarray:
+    """The inner products of the atoms of ``larger`` with z, given those of the atoms of ``hull``, to which atoms were added.
+
+    The point u_t of ``larger`` and the direction satisfy z = u_t - gamma direction, so that the Gram matrix has a part of them.
+    """
+    n = len(hull.atoms)
+    if larger.origin is not hull.origin:  # it was dropped: all products have changed
+        return larger.gram @ larger.weights - gamma * larger.products(direction)
+    last = larger.atoms.kept(np.arange(n, len(larger.atoms)))
+    return np.append(pull, larger.gram[n:] @ larger.weights - gamma * last.products(direction))
 
 
 def distinct(hull: ActiveSet, number: int) -> bool:
     """Whether none of the last ``number`` atoms equals another atom of the hull."""
-    squares = np.diag(hull.gram)
-    distances2 = squares[-number:, None] + squares - 2 * hull.gram[-number:]
-    distances2[np.arange(number), np.arange(len(squares) - number, len(squares))] = inf
-    return bool(distances2.min(initial=inf) > 0.0)
+    squares = hull.gram.diagonal()
+    first = len(squares) - number
+    distances2 = squares[first:, None] + squares - 2 * hull.gram[first:]
+    distances2[np.arange(number), np.arange(first, len(squares))] = inf
+    return bool(distances2.min() > 0.0)
 
 
 def answered(u: Point, u_t: Point, gap: float, hull: ActiveSet) -> Prox:

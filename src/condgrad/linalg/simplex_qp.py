@@ -99,7 +99,7 @@ class Factor:
 
 def compute_factor(gram: np.ndarray, index: np.ndarray) -> Factor:
     """Compute the factor of the atoms ``index``. If the atoms are affinely dependent, the factor has a ridge."""
-    inside = gram[np.ix_(index, index)]
+    inside = gram_of(gram, index)
     shift = mean_square(inside)
     try:
         R = cholesky(inside + shift, check_finite=False)
@@ -110,6 +110,11 @@ def compute_factor(gram: np.ndarray, index: np.ndarray) -> Factor:
     return compute_ridged_factor(gram, index)
 
 
+def gram_of(gram: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """The Gram matrix of the atoms ``index``. This is several times as fast as an index of two arrays."""
+    return gram.take(index, axis=0).take(index, axis=1)
+
+
 def mean_square(gram: np.ndarray) -> float:
     """The mean squared norm of the atoms; TINY if the mean is 0."""
     return max(float(np.trace(gram)) / len(gram), TINY)
@@ -117,7 +122,7 @@ def mean_square(gram: np.ndarray) -> float:
 
 def compute_ridged_factor(gram: np.ndarray, index: np.ndarray) -> Factor:
     """Compute the factor of the atoms ``index`` with a ridge, for atoms that are affinely dependent."""
-    inside = gram[np.ix_(index, index)]
+    inside = gram_of(gram, index)
     shift = mean_square(inside)
     ridge = RIDGE * shift * len(index)
     inside = inside + shift
@@ -139,12 +144,13 @@ def nearest_weights(
 
     Returns the minimiser w, and the Cholesky factor of the atoms that are active in w.
     """
-    used = np.flatnonzero(weights > 0)
-    if known is None or not np.array_equal(np.sort(known.index), used):
-        known = compute_factor(gram, used)
+    if known is None or len(known.index) < np.count_nonzero(weights) or not weights[known.index].all():
+        known = compute_factor(gram, np.flatnonzero(weights))
     # no entry of a Gram matrix is larger than the largest entry of its diagonal
     noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
-    w, slope, known = optimise_weights(gram, pull, weights, gram @ weights - pull, known)
+    w, slope = weights, gram @ weights - pull
+    if float(np.ptp(slope[known.index])) > noise:
+        w, slope, known = optimise_weights(gram, pull, w, slope, known)
     last = np.inf
     while True:
         level = float(slope @ w)
@@ -179,7 +185,7 @@ def guess_active(
     found = None
     for _ in range(MAX_ROUNDS):
         factor = compute_factor(gram, active)
-        inside = gram[np.ix_(active, active)]
+        inside = gram_of(gram, active)
         start = np.full(len(active), 1 / len(active))
         weights = start + factor.direction(inside @ start - pull[active])
         if weights.min() <= 0:

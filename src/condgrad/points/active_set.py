@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.linalg.simplex_qp import Factor, nearest_weights, renumbered
+from condgrad.linalg.simplex_qp import Factor, gram_of, nearest_weights, renumbered
 from condgrad.points.base import norm2
 from condgrad.points.sparse_array import sparse_form
 from condgrad.points.stack import Stack, key
@@ -225,7 +225,7 @@ class ActiveSet:
             made = ActiveSet(self.origin, self.atoms, self.gram, weights, factor)
             numbers = vars(self).get("_by_key")
         else:
-            gram = self.gram[np.ix_(used, used)]
+            gram = gram_of(self.gram, used)
             factor = factor and renumbered(factor, used)
             made = ActiveSet(self.origin, self.atoms.kept(used), gram, weights[used], factor)
             numbers = vars(self).get("_by_key")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from math import prod
 from typing import Any
@@ -189,7 +190,7 @@ class Stack(Sequence[Any]):
 
     def _of_sparse(self, z: Any, n_sparse: int) -> Any:
         if isinstance(z, np.ndarray):
-            terms = self.values * z.reshape(-1)[self.indices]
+            terms = self.values * z.reshape(-1).take(self.indices)
         elif isinstance(z, SparseArray):
             if not len(z.indices):
                 return 0.0
@@ -200,14 +201,31 @@ class Stack(Sequence[Any]):
             terms = self.values * z.values[at] * (z.indices[at] == self.indices)
         else:
             return [inner(x, z) for x in self if isinstance(x, SparseArray)]
-        return np.bincount(self.owners, terms, n_sparse)
+        return self._summed(terms, n_sparse)
+
+    def _summed(self, terms: np.ndarray, n_sparse: int) -> np.ndarray:
+        """The sum of the terms of each sparse point, given one term for each stored entry."""
+        if (self._sizes == 0).any():  # reduceat has no empty sums
+            return np.bincount(self.owners, terms, n_sparse)
+        return np.add.reduceat(terms, self._ends - self._sizes)
+
+    @cached_property
+    def _ends(self) -> np.ndarray:
+        """For each sparse point, the number of stored entries up to its last one."""
+        n_sparse = len(self) - len(self.rows) - len(self.others)
+        return np.searchsorted(self.owners, np.arange(n_sparse), side="right")
+
+    @cached_property
+    def _sizes(self) -> np.ndarray:
+        """Number of stored entries of each sparse point."""
+        return np.diff(self._ends, prepend=0)
 
     def combined(self, weights: np.ndarray) -> Any:
         """The sum of weights_i x_i. It is a SparseArray if all points are sparse and have few entries."""
         total: Any = None
         sparse = weights[self.kinds == SPARSE]
         if sparse.any():
-            terms = sparse[self.owners] * self.values
+            terms = np.repeat(sparse, self._sizes) * self.values
             size = prod(self.shape)
             dense = len(self.rows) or isinstance(next(iter(self.others), None), np.ndarray)
             if dense or len(terms) > DENSE_SHARE * size:

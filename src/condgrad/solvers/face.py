@@ -10,11 +10,15 @@ What is guaranteed is what solvers/polish.py says: a point is replaced only if F
 holds, and every sliding step still bounds its gap. The phase is on by default with the practical schedule and never part of a
 theorem's.
 
-The phase begins if the last sliding step has found no new atoms, and ends once its gap over the hull, or its estimate of the
-squared mapping there, is well below the tolerance of the run. If the step has found atoms, more are missing. There is a phase
-then only on sets whose oracle returns several vertices in a call (a method ``atoms``), where few calls find all of them, and it
-only reduces the gap over the hull to a share of what it was. On other sets, such as the Birkhoff polytope, most of the time is
-spent on finding atoms, one in a call, and phases before the atoms are found took more time than they saved.
+If the last sliding step has found no new atoms, the phase ends once its gap over the hull, or its estimate of the squared
+mapping there, is well below the tolerance of the run. If the step has found atoms, more are missing, and the phase is shorter:
+
+- On sets whose oracle returns several vertices in a call (a method ``atoms``), few calls find all atoms. The phase reduces the
+  gap over the hull to a share of what it was.
+- On other sets, such as the Birkhoff polytope, a call finds one atom, and most of the time is spent on finding atoms. The prox
+  point of the sliding step is exact over the hull, so that its gap shows how much the missing atoms matter. There is a phase if
+  the gap of F over the hull is several times as large, and it ends when it is as small as that. F is then ill-conditioned along
+  the hull, so that sliding steps converge slowly there.
 """
 
 from __future__ import annotations
@@ -52,7 +56,11 @@ class FaceSettings:
     iterations : int, default 200
         Maximum number of iterations in one phase.
     share : float, default 0.1
-        The phase ends once its gap over the hull is this share of the first one, if the sliding step before it has found atoms.
+        The phase ends once its gap over the hull is this share of the first one, if the sliding step before it has found atoms
+        and the oracle returns several vertices in a call.
+    excess : float, default 3.0
+        If the oracle returns one vertex in a call and the sliding step before the phase has found atoms, there is a phase only if
+        the gap over the hull is more than this multiple of the gap of the prox point.
     accuracy : float, default 0.1
         The phase ends once the gap over the hull is this share of the run's tolerance for the gap, or its estimate of the squared
         mapping is this share of the run's tolerance for that.
@@ -62,6 +70,7 @@ class FaceSettings:
 
     iterations: int = 200
     share: float = 0.1
+    excess: float = 3.0
     accuracy: float = 0.1
     max_atoms: int = 500
 
@@ -97,33 +106,43 @@ class OnFaces:
         hull = new.memory
         if new.certificate.upper <= self.eps or not 1 < np.count_nonzero(hull.weights) <= self.settings.max_atoms:
             return new
-        found_none = settled(state.memory, hull)
-        if not found_none and getattr(problem.domain, "atoms", None) is None:
-            return new
+        missing = 0.0 if settled(state.memory, hull) else new.certificate.gap
         grads, new = [new.grad], replace(new, grad=None)
         try:
-            return self.improved(problem, new, grads, found_none)
+            return self.improved(problem, new, grads, missing)
         except ENDS as end:
             if not hasattr(end, "unfinished"):  # before the first iteration: the step of the solver is kept
                 attach(end, unfinished=replace(new, grad=grads.pop()) if grads else new)
             raise
 
-    def improved(self, problem: Problem, state: NCGSState, grads: list[Any], found_none: bool) -> NCGSState:
+    def improved(self, problem: Problem, state: NCGSState, grads: list[Any], missing: float) -> NCGSState:
         """Return the state with the point that the phase leads to.
 
-        ``grads`` holds the gradient at the start, or None, and is emptied so that the gradient can be freed. ``found_none`` is
-        whether the sliding step before the phase has found no atoms.
+        ``grads`` holds the gradient at the start, or None, and is emptied so that the gradient can be freed. ``missing`` is the
+        gap of the prox point, or 0 if the sliding step before the phase has found no atoms.
         """
-        F, x, before, hull = problem.objective, state.x, state.fun, state.memory.with_weights(state.memory.weights)
+        F, x, before, asked = problem.objective, state.x, state.fun, self.settings
         assert before is not None  # an adaptive step has computed it
         if grads[0] is None:
             grads[0] = grad_at(F, x).grad
         grad: Any = grads.pop()
+        weights, slopes = state.memory.weights, state.memory.products(grad)
+        used = np.flatnonzero(weights)
+        start = Iterate(weights[used], before, slopes[used])
+        first = gap_of(start)
+        least, limit = 0.0, 0.0
+        if missing and getattr(problem.domain, "atoms", None) is not None:
+            limit = asked.share * first
+        elif missing:
+            least, limit = asked.excess * missing, missing
+        limit = max(limit, asked.accuracy * self.gap)
+        if first <= max(least, limit):
+            return replace(state, grad=grad)
+        hull = state.memory.with_weights(weights)
         face = Face(hull, x)
-        start = Iterate(hull.weights, before, face.products(grad))
         last, reached = start, Evaluation(x, before, grad)
         try:
-            for last, reached in self.descend(F, face, hull.gram, start, state, found_none):  # noqa: B007 - the last one is used
+            for last, reached in self.descend(F, face, hull.gram, start, state, limit):  # noqa: B007 - the last one is used
                 grad = None  # as large as the point, and F has fallen, so that it is hardly ever needed again
         except ENDS as end:
             attach(
@@ -135,9 +154,12 @@ class OnFaces:
         return moved(state, hull, last.w, reached)
 
     def descend(
-        self, F: Any, face: Face, gram: np.ndarray, start: Iterate, state: NCGSState, found_none: bool
+        self, F: Any, face: Face, gram: np.ndarray, start: Iterate, state: NCGSState, limit: float
     ) -> Iterator[tuple[Iterate, Evaluation]]:
-        """Yield the iterates of the phase with the points that belong to them, and the values and gradients there."""
+        """Yield the iterates of the phase with the points that belong to them, and the values and gradients there.
+
+        The phase ends once its gap over the hull is at most ``limit``.
+        """
         asked, known = self.settings, Evaluation(state.x)
 
         def value(w: np.ndarray) -> float:
@@ -153,11 +175,7 @@ class OnFaces:
                 known = Evaluation(known.x, known.fun, F.grad(known.x))
             return face.products(known.grad)
 
-        first, curvature = gap_of(start), state.local
-        limit = 0.0 if found_none else asked.share * first
-        limit = max(limit, asked.accuracy * self.gap)
-        if first <= limit:
-            return
+        curvature = state.local
         for count, (now, fall) in enumerate(simplex_bfgs(value, grad, start, curvature * centred(gram, start.w)), 1):
             yield now, known
             # with the mapping m, the minimum of <g, d> + curvature |d|^2/2 is at a d with <g, d> = -|m|^2/curvature

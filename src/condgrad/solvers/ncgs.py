@@ -44,7 +44,7 @@ from condgrad.solvers.evaluation import (
 )
 from condgrad.solvers.polish import polishes
 from condgrad.solvers.schedules import Schedule, Setup, practical
-from condgrad.solvers.smoothness import curvature_along, smoothness
+from condgrad.solvers.smoothness import curvature_along, curvature_of_gradients, gradient_noise, smoothness
 from condgrad.solvers.states import Descent, State
 from condgrad.storage.stored import stored
 
@@ -178,6 +178,7 @@ class NCGS:
         L_k = L if state.due else min(max(state.local, MIN_L_SHARE * L), L)
         proves = not self.polish or state.due or state.k + 1 >= state.next_proof
         refused: Any = theta
+        gradients_decide = getattr(self.inner, "estimate", None) is None  # not measured yet for the spectral solver
         while True:
             beta = 1 / (2 * L_k)
             accuracy = self.schedule.accuracy(gamma=beta / state.demand, share=1.0)  # or no step would meet the demand
@@ -190,6 +191,10 @@ class NCGS:
                 objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)
+            if gradients_decide and L_k < L and noise > L_k > gradient_noise(descent, grad):
+                # values of F tell nothing about so short a step
+                grad_k = grad_at(objective, theta_k).grad
+                rho, noise = curvature_of_gradients(descent, grad_k)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from math import sqrt
+from math import inf, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +18,9 @@ from condgrad.storage.stored import stored
 
 VALUE_NOISE = 1e-12
 """Assumed relative error of a value of F; smaller differences carry no information about the curvature."""
+
+GRAD_NOISE = 1e-14
+"""Assumed relative error of a gradient."""
 
 MIN_L = 1e-100
 """Least estimate of L: the square of the step size 1/(2L) can be computed."""
@@ -213,6 +216,27 @@ def curvature_along(descent: Descent, before: float, after: float) -> tuple[floa
     scale = 2 / length2
     noise = scale * VALUE_NOISE * (abs(before) + abs(after) + abs(linear)) + 2 * stated_rounding(grad) / sqrt(length2)
     return scale * (after - before - linear), noise
+
+
+def curvature_of_gradients(descent: Descent, after: Point) -> tuple[float, float]:
+    """Return <grad F(y) - grad F(x), y - x> / |y - x|^2 along a step, and its uncertainty. ``after`` is the gradient at y.
+
+    For a quadratic F it equals the curvature of :func:`curvature_along`. It keeps its digits in steps that are so short that F
+    changes by no more than the noise of its values.
+    """
+    x, grad, y = descent
+    d = y - x
+    length2 = norm2(d)
+    if length2 == 0.0:
+        return 0.0, 0.0
+    return (inner(after, d) - inner(grad, d)) / length2, gradient_noise(descent, after)
+
+
+def gradient_noise(descent: Descent, after: Point) -> float:
+    """The uncertainty of :func:`curvature_of_gradients`, with a gradient like ``after`` at y; inf for a step of length 0."""
+    length = sqrt(norm2(descent.y - descent.x))
+    errors = [GRAD_NOISE * sqrt(norm2(grad)) + stated_rounding(grad) for grad in (descent.grad, after)]
+    return sum(errors) / length if length else inf
 
 
 @stored
