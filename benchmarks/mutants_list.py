@@ -155,7 +155,7 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("            if last is not start:\n", "            if False:\n", "a budget that ends a phase loses it"),
+        ("            if last is not None:\n                reached", "            if False:\n                reached", "a budget that ends a phase loses it"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
@@ -192,8 +192,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("return self.radius / s, -self.radius / s**2", "return self.radius / s, 0.0", "the scale is a constant in the gradient"),
         ("inside=size < radius * (1 - ON_BOUNDARY) or slope > 0", "inside=False", "interior points are scaled to the boundary"),
         ("both = grad @ U + grad.T @ U", "both = 2 * (grad @ U)", "the gradient is taken for symmetric"),
-        ("roots = np.sqrt(sigma)", "roots = sigma", "the factors start at another point"),
-        ("2 * squares(pulled.reshape", "0.02 * squares(pulled.reshape", "the estimate is 100 times too small"),
+        ("roots, weights = np.sqrt(sigma)", "roots, weights = sigma", "the factors start at another point"),
+        ("self.weights**2 * (2 / c)", "self.weights**2 * (0.02 / c)", "the estimate is 100 times too small"),
+        ("self.weights**2 * (2 / c)", "self.weights**2 * 2", "a longer vector has a smaller estimate at the same point"),
+        ("np.sqrt(values + values.mean())", "np.sqrt(values + 1.0)", "the weights of the columns do not scale with the set"),
     ],
     "inner/condg.py": [
         ("gamma * V / distance2)", "V / distance2)", "the exact line search without gamma"),
