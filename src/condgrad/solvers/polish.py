@@ -26,6 +26,7 @@ import numpy as np
 
 from condgrad.checks import FAULTS
 from condgrad.inner import Corrective
+from condgrad.linalg.lanczos import SPARE
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import LowRank
 from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
@@ -160,7 +161,7 @@ class Polished:
                 attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
             raise
         enough = estimate <= 1.5 * self.settings.accuracy * self.eps
-        near = state.certificate.norm**2 <= self.settings.close * self.eps and not earlier.due
+        near = state.memory.shape[1] >= state.x.rank + SPARE or state.certificate.norm**2 <= self.settings.close * self.eps
         due = state.due or (enough and near)
         if last is None:
             return replace(state, grad=evaluated[0].grad if evaluated and evaluated[0].x is x else None, due=due)
@@ -209,6 +210,8 @@ class Polished:
         for now in iterates:
             falls.append(now.fun)
             estimate = form.squared_mapping(now.w, now.grad, gamma)
+            if estimate <= target:
+                estimate = form.squared_mapping(now.w, now.grad, gamma, rotate=True)
             yield now, estimate
             if estimate <= target or len(falls) > most:
                 return

@@ -65,6 +65,24 @@ class _Factored:
     like: Point
     """A point of the type that X has: structured or an array."""
 
+    def sizes(self, w: np.ndarray) -> np.ndarray:
+        """Return the squared norms of the columns of the factors: |u_j|^2 + |v_j|^2, or |u_j|^2.
+
+        If the columns are orthogonal, and U and V are balanced, they are twice the singular values of X/c, or its eigenvalues.
+        """
+        return squares(w.reshape(-1, self.rank)) / self.weights**2
+
+    def sizes_and_slopes(self, w: np.ndarray, pulled: np.ndarray, rotate: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``sizes``, and the squared norms of the columns of the derivative by the factors.
+
+        With ``rotate``, the factors are first multiplied by the orthogonal matrix that makes their columns orthogonal.
+        """
+        if not rotate:
+            return self.sizes(w), squares(pulled.reshape(-1, self.rank)) * self.weights**2
+        factors, slopes = w.reshape(-1, self.rank) / self.weights, pulled.reshape(-1, self.rank) * self.weights
+        sizes, Q = np.linalg.eigh(factors.T @ factors)
+        return np.maximum(sizes, 0.0), squares(slopes @ Q)
+
 
 class FactoredBall(_Factored):
     """X = c U V', for the nuclear ball of m x n matrices; ``w`` has the entries of U (m x r), then those of V (n x r)."""
@@ -73,10 +91,6 @@ class FactoredBall(_Factored):
         """Return U and V."""
         both = w.reshape(-1, self.rank) / self.weights
         return both[: self.shape[0]], both[self.shape[0] :]
-
-    def sizes(self, w: np.ndarray) -> np.ndarray:
-        """Return |u_j|^2 + |v_j|^2 for each column: twice a singular value of X/c if the columns are orthogonal and balanced."""
-        return squares(w.reshape(-1, self.rank)) / self.weights**2
 
     def point(self, w: np.ndarray) -> Point:
         """Return X."""
@@ -95,16 +109,16 @@ class FactoredBall(_Factored):
             pulled += w.reshape(pulled.shape) * (slope * float(np.vdot(GV, U)) / self.weights**2)
         return pulled.ravel()
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float, rotate: bool = False) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factors.
 
         For balanced factors with columns u_j and v_j of squared norm sigma_j, dU has the columns sqrt(sigma_j) times those of the
         gradient mapping applied to the right singular vectors, and dV likewise on the left. The factors of X are those of X/c
         times sqrt(c), and the gradient by these is divided by sqrt(c).
         """
-        sizes = self.sizes(w)
+        sizes, slopes = self.sizes_and_slopes(w, pulled, rotate)
         c = self.scale.at(float(sizes.sum()) / 2)[0]
-        return capped(c * sizes, squares(pulled.reshape(-1, self.rank)) * self.weights**2 * (2 / c), gamma)
+        return capped(c * sizes, 2 / c * slopes, gamma)
 
 
 class FactoredSpectrahedron(_Factored):
@@ -113,10 +127,6 @@ class FactoredSpectrahedron(_Factored):
     def split(self, w: np.ndarray) -> np.ndarray:
         """Return U."""
         return w.reshape(-1, self.rank) / self.weights
-
-    def sizes(self, w: np.ndarray) -> np.ndarray:
-        """Return |u_j|^2 for each column: an eigenvalue of X/c if the columns are orthogonal."""
-        return squares(w.reshape(-1, self.rank)) / self.weights**2
 
     def point(self, w: np.ndarray) -> Point:
         """Return X."""
@@ -130,15 +140,15 @@ class FactoredSpectrahedron(_Factored):
         both = grad @ U + grad.T @ U
         return ((c * both + (slope * float(np.vdot(both, U))) * U) / self.weights).ravel()
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float, rotate: bool = False) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factor.
 
         A column of dU is 2 sqrt(lambda_j) times that of the gradient mapping applied to the eigenvector, which counts as a row
         and as a column of the mapping. The factor of X is that of X/c times sqrt(c), and the gradient by it is divided by sqrt(c).
         """
-        sizes = self.sizes(w)
+        sizes, slopes = self.sizes_and_slopes(w, pulled, rotate)
         c = self.scale.at(float(sizes.sum()))[0]
-        return capped(2 * c * sizes, squares(pulled.reshape(-1, self.rank)) * self.weights**2 / c, gamma)
+        return capped(2 * c * sizes, slopes / c, gamma)
 
 
 def capped(sizes: np.ndarray, slopes: np.ndarray, gamma: float) -> float:
