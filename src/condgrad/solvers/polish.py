@@ -161,7 +161,9 @@ class Polished:
                 attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
             raise
         enough = estimate <= 1.5 * self.settings.accuracy * self.eps
-        near = state.memory.shape[1] >= state.x.rank + SPARE or state.certificate.norm**2 <= self.settings.close * self.eps
+        near = (
+            state.memory.shape[1] >= state.x.rank + SPARE or state.certificate.norm**2 <= self.settings.close * self.eps
+        )
         due = state.due or (enough and near)
         if last is None:
             return replace(state, grad=evaluated[0].grad if evaluated and evaluated[0].x is x else None, due=due)
