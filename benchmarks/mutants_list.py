@@ -155,7 +155,7 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("if last is not None:\n                reached", "if False:\n                reached", "a budget that ends a phase loses it"),
+        ("if last is not None:\n                reached", "if 0:\n                reached", "a phase that is ended is lost"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
@@ -193,8 +193,8 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("inside=size < radius * (1 - ON_BOUNDARY) or slope > 0", "inside=False", "interior points are scaled to the boundary"),
         ("both = grad @ U + grad.T @ U", "both = 2 * (grad @ U)", "the gradient is taken for symmetric"),
         ("roots, weights = np.sqrt(sigma)", "roots, weights = sigma", "the factors start at another point"),
-        ("self.weights**2 * (2 / c)", "self.weights**2 * (0.02 / c)", "the estimate is 100 times too small"),
-        ("self.weights**2 * (2 / c)", "self.weights**2 * 2", "a longer vector has a smaller estimate at the same point"),
+        ("2 / c * slopes", "0.02 / c * slopes", "the estimate is 100 times too small"),
+        ("2 / c * slopes", "2 * slopes", "a longer vector has a smaller estimate at the same point"),
         ("np.sqrt(values + values.mean())", "np.sqrt(values + 1.0)", "the weights of the columns do not scale with the set"),
     ],
     "inner/condg.py": [
@@ -291,7 +291,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("domain.trace / gamma * (known", "1 / gamma * (known", "the gap's bound without the largest sum of values"),
         ("V = GAP_SHARE * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
         ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
-        ("z, times = u - gamma * g,", "z, times = u - 2 * gamma * g,", "twice the step"),
+        ("z, times = gradient_step(u, g, gamma),", "z, times = gradient_step(u, g, 2 * gamma),", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
         ("int(ESTIMATE_GROWTH * max(8, rank))", "int(10 * max(8, rank))", "the rank of an estimate grows without a limit"),
     ],

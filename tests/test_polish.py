@@ -163,6 +163,21 @@ def test_the_estimate_is_that_of_the_point_whatever_the_length_of_the_vector(nam
     assert estimates[1] == pytest.approx(estimates[0], rel=1e-9)
 
 
+@every_form
+def test_the_estimate_does_not_depend_on_the_choice_of_columns(name):
+    """Columns that L-BFGS has mixed: only with ``rotate`` the estimate is that of the point."""
+    domain, x, G = example(name, 3)
+    G = G if "ball" in name else G + G.T
+    form = domain.factored(x, G)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((3, 3)))[0]
+    mixed = ((form.start.reshape(-1, 3) / form.weights) @ Q * form.weights).ravel()
+    np.testing.assert_allclose(np.asarray(form.point(mixed)), np.asarray(x), atol=1e-9 * domain.radius)
+    known = form.squared_mapping(form.start, form.pull_back(form.start, G), 1e-6)
+    pulled = form.pull_back(mixed, G)
+    assert form.squared_mapping(mixed, pulled, 1e-6, rotate=True) == pytest.approx(known, rel=1e-8)
+    assert form.squared_mapping(mixed, pulled, 1e-6) != pytest.approx(known, rel=1e-3)
+
+
 def test_columns_are_weighted_by_their_singular_values():
     """The weights are those of the start, so that the columns of w have comparable second derivatives."""
     domain, x, G = example("ball, boundary", 4)
@@ -406,6 +421,15 @@ def test_what_is_certified_is_true(name, tol):
     plain = cg.minimize(objective, domain, stop=cg.Mapping(tol) | cg.Steps(60), polish=False)
     assert plain.status != "converged" or result.steps <= plain.steps
     assert result.fun <= plain.fun + max(1e-6, 10 * tol)
+
+
+def test_the_trace_says_which_steps_have_a_phase():
+    objective, domain = completion()
+    trace = cg.minimize(objective, domain, tol=1e-6).trace
+    named = trace["phase"].tolist()
+    assert named[0] == "warm-start" and named[1] == "main" and named[2] == "factored"
+    assert set(named[3:]) <= {"main", "factored"}
+    assert "factored" not in cg.minimize(objective, domain, max_steps=3, polish=False).trace["phase"].tolist()
 
 
 def test_tiny_tolerances_are_reached_or_said_to_be_out_of_precision():

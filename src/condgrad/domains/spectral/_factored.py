@@ -144,7 +144,8 @@ class FactoredSpectrahedron(_Factored):
         """Return an estimate of the squared gradient mapping within the span of the factor.
 
         A column of dU is 2 sqrt(lambda_j) times that of the gradient mapping applied to the eigenvector, which counts as a row
-        and as a column of the mapping. The factor of X is that of X/c times sqrt(c), and the gradient by it is divided by sqrt(c).
+        and as a column of the mapping. The factor of X is that of X/c times sqrt(c), and the gradient by it is divided by
+        sqrt(c).
         """
         sizes, slopes = self.sizes_and_slopes(w, pulled, rotate)
         c = self.scale.at(float(sizes.sum()))[0]
