@@ -20,8 +20,8 @@ that of pyproximal, which takes 1.15 times as long (see judge.py).
 Runs of less than a second are made three times, and the median counts. A peer that has not got there after so many times our
 time on the same data is ended, and its ratio is a lower bound: PATIENCE times, and where R is the nuclear norm, MARGIN times what
 is claimed of it. Weaker variants and larger sizes have fewer seeds, so that all of it ends. ``--only 200,600x200`` runs these
-sizes, ``--seeds`` limits the seeds, ``--peers`` keeps the rivals whose names begin so. BLAS has one thread; kernels are compiled
-and warm before it begins.
+sizes, ``--targets`` has the targets, ``--seeds`` limits the seeds, and ``--peers`` keeps the rivals whose names begin so.
+BLAS has one thread; kernels are compiled and warm before it begins.
 """
 
 from __future__ import annotations
@@ -240,9 +240,9 @@ def guess(contender: Contender, case: Case, allowed: float) -> float:
 class Benchmark:
     """The jobs, in an order that has each case's own methods before its peers: their time is what a peer is given."""
 
-    def __init__(self, contenders: list[Contender], quick: bool, only: list[tuple[int, int]] | None, most: int):
-        self.contenders, self.quick, self.only, self.most = contenders, quick, only, most
-        self.patience = SHORT if quick else PATIENCE
+    def __init__(self, contenders: list[Contender], asked: argparse.Namespace):
+        self.contenders, self.quick, self.asked = contenders, asked.quick, asked
+        self.patience = SHORT if asked.quick else PATIENCE
         self.ours: dict[tuple[Case, str], float] = {}
 
     def seeds(self, contender: Contender, cell: Cell, threads: int = 1) -> int:
@@ -255,13 +255,13 @@ class Benchmark:
             certified = contender.name in (CERTIFIED, FACTORED)
             asked = (certified or rivals) and threads == 1 and cell.size * cell.tall <= LARGEST_TALL
             found = contender.more[list(RANKS).index(cell.size)] if asked else 0
-        return min(found, self.most)
+        return min(found, self.asked.seeds)
 
     def cells(self) -> list[Cell]:
         sizes = [size for size in RANKS if size <= 400 or not self.quick]
-        cells = [Cell(*known) for known in product(sizes, GENERATORS, (1, 3), (TARGET, HIGH))]
+        cells = [Cell(*known) for known in product(sizes, GENERATORS, (1, 3), self.asked.targets)]
         cells = [cell for cell in cells if cell.first or cell.generator != "orthonormal"]
-        return [cell for cell in cells if self.only is None or cell.shape in self.only]
+        return [cell for cell in cells if self.asked.only is None or cell.shape in self.asked.only]
 
     def jobs(self) -> list[Job]:
         jobs = []
@@ -417,7 +417,7 @@ def main() -> None:
     contenders = [c for c in named if copt is not None or not c.name.startswith("copt")]
     if copt is None:
         print("copt is not installed (pip install 'condgrad[peers]'): its rows and claims are left out.")
-    benchmark = Benchmark(contenders, args.quick, args.only, args.seeds)
+    benchmark = Benchmark(contenders, args)
     jobs = benchmark.jobs()
     print(f"This takes about {duration(sum(job.weight for job in jobs))} on an otherwise idle machine.", flush=True)
     warm_up(contenders)
@@ -451,6 +451,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         return [(int(size[0]), int(size[-1])) for size in sizes]
 
     parser.add_argument("--only", type=shapes, metavar="200,600x200", help="sizes; one number is a square matrix")
+    parser.add_argument("--targets", type=float, nargs="*", default=[TARGET, HIGH], help="squared mappings")
     parser.add_argument("--seeds", type=int, default=5, help="most seeds")
     parser.add_argument("--peers", nargs="*", default=[""], help="only rivals whose names begin so")
 
