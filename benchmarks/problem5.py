@@ -20,8 +20,8 @@ that of pyproximal, which takes 1.15 times as long (see judge.py).
 Runs of less than a second are made three times, and the median counts. A peer that has not got there after so many times our
 time on the same data is ended, and its ratio is a lower bound: PATIENCE times, and where R is the nuclear norm, MARGIN times what
 is claimed of it. Weaker variants and larger sizes have fewer seeds, so that all of it ends. ``--only 200,600x200`` runs these
-sizes, ``--targets`` has the targets, ``--seeds`` limits the seeds, and ``--peers`` keeps the rivals whose names begin so.
-BLAS has one thread; kernels are compiled and warm before it begins.
+sizes, ``--generators`` and ``--targets`` those data and targets, ``--seeds`` limits the seeds, and ``--peers`` keeps the rivals
+whose names begin so. BLAS has one thread; kernels are compiled and warm before it begins.
 """
 
 from __future__ import annotations
@@ -259,7 +259,7 @@ class Benchmark:
 
     def cells(self) -> list[Cell]:
         sizes = [size for size in RANKS if size <= 400 or not self.quick]
-        cells = [Cell(*known) for known in product(sizes, GENERATORS, (1, 3), self.asked.targets)]
+        cells = [Cell(*known) for known in product(sizes, self.asked.generators, (1, 3), self.asked.targets)]
         cells = [cell for cell in cells if cell.first or cell.generator != "orthonormal"]
         return [cell for cell in cells if self.asked.only is None or cell.shape in self.asked.only]
 
@@ -451,6 +451,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         return [(int(size[0]), int(size[-1])) for size in sizes]
 
     parser.add_argument("--only", type=shapes, metavar="200,600x200", help="sizes; one number is a square matrix")
+    parser.add_argument(
+        "--generators", nargs="*", choices=GENERATORS, default=GENERATORS, help="generators with a radius"
+    )
     parser.add_argument("--targets", type=float, nargs="*", default=[TARGET, HIGH], help="squared mappings")
     parser.add_argument("--seeds", type=int, default=5, help="most seeds")
     parser.add_argument("--peers", nargs="*", default=[""], help="only rivals whose names begin so")
