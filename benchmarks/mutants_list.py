@@ -161,8 +161,7 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("            if last is not None:\n                reached", "            if False:\n                reached",
-         "a budget that ends a phase loses it"),
+        ("if last is not None:\n                reached", "if 0:\n                reached", "a phase that is ended is lost"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
@@ -203,8 +202,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("return self.radius / s, -self.radius / s**2", "return self.radius / s, 0.0", "the scale is a constant in the gradient"),
         ("inside=size < radius * (1 - ON_BOUNDARY) or slope > 0", "inside=False", "interior points are scaled to the boundary"),
         ("both = grad @ U + grad.T @ U", "both = 2 * (grad @ U)", "the gradient is taken for symmetric"),
-        ("roots = np.sqrt(sigma)", "roots = sigma", "the factors start at another point"),
-        ("2 * squares(pulled.reshape", "0.02 * squares(pulled.reshape", "the estimate is 100 times too small"),
+        ("roots, weights = np.sqrt(sigma)", "roots, weights = sigma", "the factors start at another point"),
+        ("2 / c * slopes", "0.02 / c * slopes", "the estimate is 100 times too small"),
+        ("2 / c * slopes", "2 * slopes", "a longer vector has a smaller estimate at the same point"),
+        ("np.sqrt(values + values.mean())", "np.sqrt(values + 1.0)", "the weights of the columns do not scale with the set"),
     ],
     "inner/condg.py": [
         ("gamma * V / distance2)", "V / distance2)", "the exact line search without gamma"),
@@ -303,9 +304,10 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("domain.trace / gamma * (known", "1 / gamma * (known", "the gap's bound without the largest sum of values"),
         ("V = GAP_SHARE * allowed if bound", "V = 0.0 if bound", "a gap of 0 where only its bound is known"),
         ("return y - float(np.linalg", "return y + float(np.linalg", "the limit on the wrong side of what is coupled"),
-        ("    return u - gamma * g\n", "    return u - 2 * gamma * g\n", "twice the step"),
+        ("z, times = gradient_step(u, g, gamma),", "z, times = gradient_step(u, g, 2 * gamma),", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
         ("int(ESTIMATE_GROWTH * max(8, rank))", "int(10 * max(8, rank))", "the rank of an estimate grows without a limit"),
+        ("SMALL_BLOCK // sum(u.shape)", "10**9", "the rank of a large estimate grows as that of a small one"),
     ],
     "inner/stops.py": [("max(self.floor, self.c * moved)", "self.floor + self.c * moved", "the sum instead of the larger")],
     "certificate.py": [

@@ -151,7 +151,8 @@ def test_the_steps_of_a_warm_start_are_rows_of_the_trace(papers: cg.Problem, tmp
     assert [row[:2] for row in rows] == [row[:2] for row in seen]
     # F of the point as it was stored in the step, and of the point that the callback gets: rounded differently
     assert [row[2] for row in rows] == pytest.approx([row[2] for row in seen], rel=1e-13)
-    assert [row[:2] for row in rows] == [(k, "warm-start" if k < 0 else "main") for k in range(-6, 4)]
+    phases = ["warm-start"] * 6 + ["main", "factored", "factored", "main"]
+    assert [row[:2] for row in rows] == list(zip(range(-6, 4), phases, strict=True))
     assert result.trace["fo"][:7].tolist() == result.trace["lo"][:7].tolist() == list(range(7))
     assert result.trace["phase"].tolist() == [row[1] for row in rows]
     assert result.steps == 3

@@ -130,10 +130,11 @@ class FactoredForm(Protocol):
     def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
         """The gradient of F(x(w)) with respect to w, computed from ``grad``, the gradient of F at x(w)."""
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float, rotate: bool = False) -> float:
         """An estimate of the squared gradient mapping at x(w), restricted to the image, with step size gamma.
 
-        ``pulled`` is the gradient with respect to w, as ``pull_back`` returns it.
+        ``pulled`` is the gradient with respect to w, as ``pull_back`` returns it. The columns of the factors are assumed to be
+        orthogonal. With ``rotate`` they need not be: the estimate then takes more time.
         """
 
 

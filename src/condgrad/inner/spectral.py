@@ -58,9 +58,12 @@ each entry of its blocks and each stored entry of z. Fitted to CPU times of 30 t
 
 ESTIMATE_PASSES = 2
 """Number of passes of ``estimate``. After one pass, new singular vectors are still too inaccurate for the step to keep them."""
-ESTIMATE_GROWTH = 1.5
-"""Maximum factor by which the rank may grow in one ``estimate``; a rank below 8 counts as 8. Without a limit, the rank in the
-first steps is several times that of the solution, and these steps take most of the time and of the memory."""
+ESTIMATE_GROWTH, SMALL_GROWTH = 1.5, 2.5
+"""Maximum factors by which the rank may grow in one ``estimate``, for a block of any size and for a small one; a rank below 8
+counts as 8. Without a limit, the rank in the first steps is several times that of the solution, and these steps take most of the
+time and of the memory."""
+SMALL_BLOCK = 2**18
+"""Maximum number of entries of the left and right vectors of a small block."""
 
 
 @dataclass(frozen=True)
@@ -198,7 +201,9 @@ class Spectral:
         singular vector is found within a few steps. Many random columns join if the set keeps nearly all Ritz values.
         """
         z, rank = gradient_step(u, g, gamma), memory.shape[1] - SPARE
-        widest = min(max(int(ESTIMATE_GROWTH * max(8, rank)), rank + 1, domain.narrowest) + SPARE, *u.shape)
+        small = min(int(SMALL_GROWTH * max(8, rank)), SMALL_BLOCK // sum(u.shape))
+        largest = max(int(ESTIMATE_GROWTH * max(8, rank)), small, rank + 1, domain.narrowest)
+        widest = min(largest + SPARE, *u.shape)
         block, wide = memory, RANDOM_COLUMNS
         for _ in range(ESTIMATE_PASSES):
             heartbeat()

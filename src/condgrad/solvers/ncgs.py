@@ -70,12 +70,14 @@ class NCGSState(State):
     """With ``momentum``: number of steps since its last restart."""
     on_face: bool = False
     """Whether x is the point of a face phase that followed the step (solvers/face.py)."""
+    factored: bool = False
+    """Whether x is the point of a factored phase that followed the step (solvers/polish.py)."""
 
     @property
     def phase(self) -> str:
-        """The phase in the trace: "face" if a face phase followed the step, "momentum" once momentum has begun."""
-        if self.on_face:
-            return "face"
+        """The phase in the trace: "face" or "factored" if such a phase followed the step, "momentum" once momentum has begun."""
+        if self.on_face or self.factored:
+            return "face" if self.on_face else "factored"
         return "main" if self.previous is None else "momentum"
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from condgrad.checks import FAULTS
 from condgrad.inner import Corrective
+from condgrad.linalg.lanczos import SPARE
 from condgrad.linalg.lbfgs import Iterate, lbfgs
 from condgrad.points import LowRank
 from condgrad.protocols import BudgetEnd, FactoredForm, Inner, Point, Problem, Solver
@@ -63,9 +64,9 @@ class PolishSettings:
         A slow decrease does not end the phase if the estimate of the squared mapping has fallen to this share of its first value:
         then the rank is right, and L-BFGS converges.
     close : float, default 10.0
-        A step with 1/(2L), which certifies the point, follows the phase at once if the squared length of the sliding step
-        before it was at most this multiple of the tolerance. Else another sliding step first looks for missing singular
-        vectors.
+        A step with 1/(2L), which certifies the point, follows the phase at once if the sliding step before it found singular
+        vectors that the set does not keep, or if its squared length was at most this multiple of the tolerance. Else another
+        sliding step first looks for missing singular vectors.
     max_numbers : int, default 2**23
         Maximum number of floats in the pairs of L-BFGS, which limits the rank: for larger factors the pairs are float32 (32 MiB),
         fewer pairs are kept, and with less than three of them the phase is left out.
@@ -157,10 +158,12 @@ class Polished:
         except ENDS as end:
             if last is not None:
                 reached = form.point(last.w)
-                attach(end, unfinished=replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None))
+                unfinished = replace(state, x=reached, theta_ag=reached, fun=last.fun, grad=None, factored=True)
+                attach(end, unfinished=unfinished)
             raise
         enough = estimate <= 1.5 * self.settings.accuracy * self.eps
-        near = state.certificate.norm**2 <= self.settings.close * self.eps and not earlier.due
+        unlimited = state.memory.shape[1] >= x.rank + SPARE if isinstance(x, LowRank) else False
+        near = unlimited or state.certificate.norm**2 <= self.settings.close * self.eps
         due = state.due or (enough and near)
         if last is None:
             return replace(state, grad=evaluated[0].grad if evaluated and evaluated[0].x is x else None, due=due)
@@ -168,7 +171,7 @@ class Polished:
             return replace(state, grad=None)
         found = self.inner.init(problem.domain, new)
         memory = np.c_[found, state.memory[:, found.shape[1] :]]  # with what the step has found beyond the rank
-        return replace(state, x=new, theta_ag=new, fun=fun, grad=grad, memory=memory, due=due)
+        return replace(state, x=new, theta_ag=new, fun=fun, grad=grad, memory=memory, due=due, factored=True)
 
     def descend(
         self,
@@ -209,6 +212,8 @@ class Polished:
         for now in iterates:
             falls.append(now.fun)
             estimate = form.squared_mapping(now.w, now.grad, gamma)
+            if estimate <= target:
+                estimate = form.squared_mapping(now.w, now.grad, gamma, rotate=True)
             yield now, estimate
             if estimate <= target or len(falls) > most:
                 return

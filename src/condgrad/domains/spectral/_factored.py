@@ -10,6 +10,11 @@ The derivative of F at X by the factors, with G the gradient at X and q = <G, U 
     dU = c G V + c' q U,   dV = c G' U + c' q V        (U U':  dU = c (G + G') U + 2 c' q U)
 
 where c' is the derivative of c by s: -c/s where c = R/s, and 0 where c = 1.
+
+The vector w has the entries of U and V, with the j-th column multiplied by a weight d_j. The second derivative of F by a column
+of U grows with the squared norm of that column of V, which is the singular value sigma_j near the start. So d_j^2 = sigma_j +
+mean(sigma) makes the second derivatives by w more nearly equal, and L-BFGS takes fewer iterations where the singular values
+differ much. The mean limits the ratio of the weights: columns of a small singular value may be about to vanish.
 """
 
 from __future__ import annotations
@@ -45,12 +50,14 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class _Factored:
-    """Abstract: the fields of both forms, in which a matrix X is a function of the vector ``w`` of the entries of its factors."""
+    """Abstract: the fields of both forms, in which a matrix X is a function of the vector ``w`` of its weighted factors."""
 
     shape: tuple[int, int]
     """Shape of X."""
     rank: int
     """Number of columns of a factor."""
+    weights: np.ndarray
+    """The weights d_j of the columns."""
     scale: Scale
     """The scalar c."""
     start: np.ndarray
@@ -58,38 +65,60 @@ class _Factored:
     like: Point
     """A point of the type that X has: structured or an array."""
 
+    def sizes(self, w: np.ndarray) -> np.ndarray:
+        """Return the squared norms of the columns of the factors: |u_j|^2 + |v_j|^2, or |u_j|^2.
+
+        If the columns are orthogonal, and U and V are balanced, they are twice the singular values of X/c, or its eigenvalues.
+        """
+        return squares(w.reshape(-1, self.rank)) / self.weights**2
+
+    def sizes_and_slopes(self, w: np.ndarray, pulled: np.ndarray, rotate: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return ``sizes``, and the squared norms of the columns of the derivative by the factors.
+
+        With ``rotate``, the factors are first multiplied by the orthogonal matrix that makes their columns orthogonal.
+        """
+        if not rotate:
+            return self.sizes(w), squares(pulled.reshape(-1, self.rank)) * self.weights**2
+        factors, slopes = w.reshape(-1, self.rank) / self.weights, pulled.reshape(-1, self.rank) * self.weights
+        sizes, Q = np.linalg.eigh(factors.T @ factors)
+        return np.maximum(sizes, 0.0), squares(slopes @ Q)
+
 
 class FactoredBall(_Factored):
     """X = c U V', for the nuclear ball of m x n matrices; ``w`` has the entries of U (m x r), then those of V (n x r)."""
 
     def split(self, w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V."""
-        (m, n), r = self.shape, self.rank
-        return w[: m * r].reshape(m, r), w[m * r :].reshape(n, r)
+        both = w.reshape(-1, self.rank) / self.weights
+        return both[: self.shape[0]], both[self.shape[0] :]
 
     def point(self, w: np.ndarray) -> Point:
         """Return X."""
-        U, V = self.split(w)
-        return outer(self.scale.at(float(w @ w) / 2)[0] * U, V.copy(), self.like)
+        both, c = w.reshape(-1, self.rank), self.scale.at(float(self.sizes(w).sum()) / 2)[0]
+        m = self.shape[0]
+        return outer(both[:m] * (c / self.weights), both[m:] / self.weights, self.like)
 
     def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
         """Return the gradient by w of F(point(w)), given the gradient of F at that point."""
         U, V = self.split(w)
-        c, slope = self.scale.at(float(w @ w) / 2)
+        c, slope = self.scale.at(float(self.sizes(w).sum()) / 2)
         GV, GU = grad @ V, grad.T @ U
-        pulled = np.concatenate([GV.ravel(), GU.ravel()])
-        pulled *= c
+        pulled = np.concatenate([GV, GU])
+        pulled *= c / self.weights
         if slope:
-            pulled += slope * float(np.vdot(GV, U)) * w
-        return pulled
+            pulled += w.reshape(pulled.shape) * (slope * float(np.vdot(GV, U)) / self.weights**2)
+        return pulled.ravel()
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float, rotate: bool = False) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factors.
 
         For balanced factors with columns u_j and v_j of squared norm sigma_j, dU has the columns sqrt(sigma_j) times those of the
-        gradient mapping applied to the right singular vectors, and dV likewise on the left.
+        gradient mapping applied to the right singular vectors, and dV likewise on the left. The factors of X are those of X/c
+        times sqrt(c), and the gradient by these is divided by sqrt(c).
         """
-        return capped(squares(w.reshape(-1, self.rank)), 2 * squares(pulled.reshape(-1, self.rank)), gamma)
+        sizes, slopes = self.sizes_and_slopes(w, pulled, rotate)
+        c = self.scale.at(float(sizes.sum()) / 2)[0]
+        return capped(c * sizes, 2 / c * slopes, gamma)
 
 
 class FactoredSpectrahedron(_Factored):
@@ -97,28 +126,30 @@ class FactoredSpectrahedron(_Factored):
 
     def split(self, w: np.ndarray) -> np.ndarray:
         """Return U."""
-        return w.reshape(self.shape[0], self.rank)
+        return w.reshape(-1, self.rank) / self.weights
 
     def point(self, w: np.ndarray) -> Point:
         """Return X."""
         U = self.split(w)
-        return outer(self.scale.at(float(w @ w))[0] * U, U.copy(), self.like)
+        return outer(self.scale.at(float(self.sizes(w).sum()))[0] * U, U, self.like)
 
     def pull_back(self, w: np.ndarray, grad: Point) -> np.ndarray:
         """Return the gradient by w of F(point(w)), given the gradient of F at that point."""
         U = self.split(w)
-        c, slope = self.scale.at(float(w @ w))
+        c, slope = self.scale.at(float(self.sizes(w).sum()))
         both = grad @ U + grad.T @ U
-        return c * both.ravel() + slope * float(np.vdot(both, U)) * w
+        return ((c * both + (slope * float(np.vdot(both, U))) * U) / self.weights).ravel()
 
-    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float) -> float:
+    def squared_mapping(self, w: np.ndarray, pulled: np.ndarray, gamma: float, rotate: bool = False) -> float:
         """Return an estimate of the squared gradient mapping within the span of the factor.
 
         A column of dU is 2 sqrt(lambda_j) times that of the gradient mapping applied to the eigenvector, which counts as a row
-        and as a column of the mapping.
+        and as a column of the mapping. The factor of X is that of X/c times sqrt(c), and the gradient by it is divided by
+        sqrt(c).
         """
-        U, P = self.split(w), self.split(pulled)
-        return capped(2 * squares(U), squares(P), gamma)
+        sizes, slopes = self.sizes_and_slopes(w, pulled, rotate)
+        c = self.scale.at(float(sizes.sum()))[0]
+        return capped(2 * c * sizes, slopes / c, gamma)
 
 
 def capped(sizes: np.ndarray, slopes: np.ndarray, gamma: float) -> float:
@@ -138,19 +169,26 @@ def squares(block: np.ndarray) -> np.ndarray:
 def factored_ball(radius: float, x: Point, grad: Point) -> FactoredBall:
     """Return the nuclear ball as the image of factors, which start at the balanced factors of x."""
     left, sigma, right = x.svd() if isinstance(x, LowRank) else thin_svd(x)
-    roots = np.sqrt(sigma)
-    start = np.concatenate([(left * roots).ravel(), (right * roots).ravel()])
-    shape = (len(left), len(right))
-    return FactoredBall(shape, len(sigma), scale_near(radius, float(sigma.sum()), inner(grad, x)), start, x)
+    roots, weights = np.sqrt(sigma), column_weights(sigma)
+    start = np.concatenate([left, right]) * (roots * weights)
+    shape, scale = (len(left), len(right)), scale_near(radius, float(sigma.sum()), inner(grad, x))
+    return FactoredBall(shape, len(sigma), weights, scale, start.ravel(), x)
 
 
 def factored_spectrahedron(radius: float, x: Point, grad: Point, fixed: bool) -> FactoredSpectrahedron:
     """Return the positive semidefinite matrices of trace ``radius`` (``fixed``), or up to it, as the image of a factor."""
     values, vectors = eigen(x)
     kept = values > MIN_VALUE * values.max(initial=0.0)
-    start = (vectors[:, kept] * np.sqrt(values[kept])).ravel()
-    scale = Scale(radius, False) if fixed else scale_near(radius, float(values[kept].sum()), inner(grad, x))
-    return FactoredSpectrahedron((len(vectors), len(vectors)), int(kept.sum()), scale, start, x)
+    vectors, values = vectors[:, kept], values[kept]
+    weights = column_weights(values)
+    start = vectors * (np.sqrt(values) * weights)
+    scale = Scale(radius, False) if fixed else scale_near(radius, float(values.sum()), inner(grad, x))
+    return FactoredSpectrahedron((len(vectors), len(vectors)), len(values), weights, scale, start.ravel(), x)
+
+
+def column_weights(values: np.ndarray) -> np.ndarray:
+    """Return the weights of the columns for these singular values or eigenvalues."""
+    return np.sqrt(values + values.mean()) if len(values) else values
 
 
 def scale_near(radius: float, size: float, slope: float) -> Scale:

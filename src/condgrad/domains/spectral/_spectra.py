@@ -179,8 +179,8 @@ def top_vectors(A: Point, near: np.ndarray | None, accuracy: float) -> Vectors:
     if (whole := dense_if_small(A)) is not None:
         left, values, right = np.linalg.svd(whole, full_matrices=False)
         return Vectors(left, right.T, values)
-    first = accuracy == 0.0 and (near is None or not near.size)
-    if first and min(A.shape) <= MAX_GRAM_SIZE and (isinstance(A, np.ndarray) or max(A.shape) <= 4 * MAX_GRAM_SIZE):
+    dense = isinstance(A, np.ndarray) or max(A.shape) <= 4 * MAX_GRAM_SIZE
+    if accuracy == 0.0 and dense and min(A.shape) <= MAX_GRAM_SIZE and (near is None or not near.size):
         return _by_gram_matrix(moderate(np.asarray(A)))
     size = 1.0 if isinstance(A, Structured) else finite_size(A) or 1.0
     A = A / size
