@@ -516,8 +516,8 @@ def overhead(entries: int, rounds: int = 5) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def many(entries: int, target: float, workers: int) -> Iterator[Row]:
-    """A run on entries that the workers make, until a certified squared mapping."""
+def many(entries: int, target: float, workers: int, limit: float | None) -> Iterator[Row]:
+    """A run on entries that the workers make, until a certified squared mapping or a limit in seconds."""
     size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of this process begins here
     with started(workers) as client:
@@ -526,11 +526,13 @@ def many(entries: int, target: float, workers: int) -> Iterator[Row]:
         made, made_cpu = monotonic() - begun, cpu_seconds(client) - cpu
 
         def tell(record: Any, x: Any) -> None:
-            said = f"step {record.k}: {record.fo} gradients, {monotonic() - begun:.0f} s, F = {record.fun:.6g}"
-            print(f"size: {said}", file=sys.stderr, flush=True)
+            said = f"step {record.k}: {record.fo} gradients, {monotonic() - begun:.0f} s"
+            print(f"size: {said}, {cpu_seconds(client) - cpu:.0f} s of CPU time", file=sys.stderr, flush=True)
 
+        print(f"size: {F.pattern.size:,} entries made, {made:.0f} s", file=sys.stderr, flush=True)
+        stop = cg.Mapping(target) if limit is None else cg.Mapping(target) | cg.Seconds(limit)
         begun, cpu = monotonic(), cpu_seconds(client)
-        result = cg.minimize(F, ball(size, shards), stop=cg.Mapping(target), every=10**9, callback=tell, progress=False)
+        result = cg.minimize(F, ball(size, shards), stop=stop, every=10**9, callback=tell, progress=False)
         took, cpu = monotonic() - begun, cpu_seconds(client) - cpu
         pids = [os.getpid(), *client.run(os.getpid).values()]
         gradients = result.counts["fo"]
@@ -652,6 +654,7 @@ def options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--mapping", type=float, default=1e-2, help="of size: certified squared mapping (default: 0.01)"
     )
+    parser.add_argument("--seconds", type=float, help="of size: limit of the run (default: none)")
     parser.add_argument("--streamed", type=int, help="entries of stream: default 300 million")
     parser.add_argument("--limit", type=float, help="of stream: megabytes of each of two workers, default 1500")
 
@@ -676,7 +679,7 @@ def main() -> None:
         "split": Job(1, split),
         "cost": Job(1, cost),
         "overhead": Job(2, partial(overhead, max(entries // 10, 100_000))),
-        "size": Job(20, partial(many, entries, args.mapping, args.workers)),
+        "size": Job(20, partial(many, entries, args.mapping, args.workers, args.seconds)),
         "stream": Job(20, partial(stream, streamed, limit, 3)),
     }
     rows = work_off("scale-out", [Job(jobs[part].weight, partial(told, jobs[part].work)) for part in args.parts])

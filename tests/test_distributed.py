@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -603,6 +604,20 @@ def test_a_budget_of_seconds_ends_a_computation_on_workers(client: Any) -> None:
     cluster = Cluster(client)
     with receiving(alive), pytest.raises(BudgetEnd):
         cluster.results(lambda: [cluster.submit(time.sleep, 0.5)])
+
+
+def test_waiting_needs_no_more_memory_the_longer_it_takes(client: Any) -> None:
+    """Each look for finished tasks left a task of asyncio for each of them."""
+    pending: list[int] = []
+
+    async def count() -> int:
+        return len(asyncio.all_tasks())
+
+    cluster = Cluster(client)
+    with receiving(lambda: pending.append(client.sync(count))):
+        cluster.results(lambda: [cluster.submit(time.sleep, 1.5) for _ in range(20)])
+    assert len(pending) > 5
+    assert pending[-1] < pending[1] + 20
 
 
 def test_two_runs_at_once_and_a_client_that_is_closed_meanwhile() -> None:

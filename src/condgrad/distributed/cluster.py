@@ -276,30 +276,39 @@ class Cluster:
 
     def _wait(self, futures: Sequence[Future]) -> None:
         """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone."""
+        waiting: asyncio.Task[None] | None = None
 
-        async def finished(
-            seconds: float,
-        ) -> bool:  # an exception that left it would keep the futures in a reference cycle
-            try:
-                with self.client.as_current():
-                    await wait(list(futures), timeout=seconds)
-            except TimeoutError:
-                return False
-            return True
+        async def all_of_them() -> None:
+            with self.client.as_current():
+                await wait(list(futures))
 
-        while True:
-            left = np.inf if self._deadline == -np.inf else self._left()
-            if self.client.sync(finished, min(POLLING, left)):
-                return
-            heartbeat()
-            if any(future.status == "error" for future in futures):
-                return
-            if left == 0:
-                raise LateError
-            self._look()
-            gone = self._needed.difference(self._workers)
-            if gone:
-                raise ConnectionError(f"the worker {min(gone)} is gone")
+        async def finished(seconds: float) -> bool:
+            nonlocal waiting
+            if waiting is None:  # one for all polls: each wait of Dask that times out leaves a task for each future
+                waiting = asyncio.ensure_future(all_of_them())
+            await asyncio.wait([waiting], timeout=seconds)
+            if waiting.done():
+                waiting.result()  # may raise
+            return waiting.done()
+
+        try:
+            while True:
+                left = np.inf if self._deadline == -np.inf else self._left()
+                if self.client.sync(finished, min(POLLING, left)):
+                    return
+                heartbeat()
+                if any(future.status == "error" for future in futures):
+                    return
+                if left == 0:
+                    raise LateError
+                self._look()
+                gone = self._needed.difference(self._workers)
+                if gone:
+                    raise ConnectionError(f"the worker {min(gone)} is gone")
+        finally:
+            if waiting is not None:
+                with suppress(RuntimeError):  # the client is closed, and its loop with it
+                    waiting.get_loop().call_soon_threadsafe(waiting.cancel)
 
 
 def passed_on(block: np.ndarray) -> np.ndarray:
