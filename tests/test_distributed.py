@@ -689,6 +689,25 @@ def test_a_killed_worker_changes_no_bit_of_a_sharded_sum(client: Any) -> None:
     assert (again.fun, again.counts) == (before.fun, before.counts)
 
 
+def test_a_worker_may_die_before_its_results_are_fetched(client: Any, monkeypatch: Any) -> None:
+    """Its tasks run nowhere else, and Dask waited for it for ever."""
+    F, x = ShardedCompletion(entries(), SHAPE, client=client, shards=3), point(3)
+    expected, gather, pids = F.value(point(4)), client.gather, client.run(os.getpid)
+    F.value(x)
+    owner, killed = F.pattern.held.owners[0], []
+
+    def disturbed(futures: Any, **asked: Any) -> Any:
+        if not killed:
+            killed.append(owner)
+            os.kill(pids[owner], signal.SIGKILL)
+        return gather(futures, **asked)
+
+    monkeypatch.setattr(client, "gather", disturbed)
+    F.pattern.cluster.timeout = 60.0
+    assert F.value(point(4)) == expected
+    assert killed
+
+
 def test_arrays_are_sent_again_when_all_workers_were_killed(client: Any) -> None:
     F, x = ShardedCompletion(entries(), SHAPE, client=client, shards=3), point(3)
     g = F.grad(x)

@@ -237,8 +237,7 @@ class Cluster:
             try:
                 self._begin(again=attempt > 1)
                 futures = start()
-                self._wait(futures)
-                return list(self._bounded(lambda: self.client.gather(list(futures), asynchronous=True)))  # noqa: B023
+                return self._gathered(futures)
             except (ShardError, BudgetEnd):
                 raise
             except LateError:
@@ -274,31 +273,37 @@ class Cluster:
     def _limit(self) -> None:
         self._deadline = -np.inf if self.timeout is None else monotonic() + self.timeout
 
-    def _wait(self, futures: Sequence[Future]) -> None:
-        """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone."""
-        waiting: asyncio.Task[None] | None = None
+    def _gathered(self, futures: Sequence[Future]) -> list[Any]:
+        """Return the results of tasks, before the time limit. Raise ConnectionError if a worker that must run one is gone.
 
-        async def all_of_them() -> None:
+        A worker may also die after its tasks and before their results are here: Dask then waits for it for ever.
+        """
+        gathering: asyncio.Task[list[Any]] | None = None
+
+        def gather() -> Awaitable[list[Any]]:
+            return self.client.gather(list(futures), asynchronous=True)
+
+        async def all_of_them() -> list[Any]:
             with self.client.as_current():
                 await wait(list(futures))
+            return await gather()
 
         async def finished(seconds: float) -> bool:
-            nonlocal waiting
-            if waiting is None:  # one for all polls: each wait of Dask that times out leaves a task for each future
-                waiting = asyncio.ensure_future(all_of_them())
-            await asyncio.wait([waiting], timeout=seconds)
-            if waiting.done():
-                waiting.result()  # may raise
-            return waiting.done()
+            nonlocal gathering
+            if gathering is None:  # one for all polls: each wait of Dask that times out leaves a task for each future
+                gathering = asyncio.ensure_future(all_of_them())
+            await asyncio.wait([gathering], timeout=seconds)
+            return gathering.done()
 
         try:
             while True:
                 left = np.inf if self._deadline == -np.inf else self._left()
                 if self.client.sync(finished, min(POLLING, left)):
-                    return
+                    assert gathering is not None
+                    return list(gathering.result())
                 heartbeat()
                 if any(future.status == "error" for future in futures):
-                    return
+                    return list(self._bounded(gather))  # raises the error, and does not wait for other tasks
                 if left == 0:
                     raise LateError
                 self._look()
@@ -306,9 +311,9 @@ class Cluster:
                 if gone:
                     raise ConnectionError(f"the worker {min(gone)} is gone")
         finally:
-            if waiting is not None:
+            if gathering is not None:
                 with suppress(RuntimeError):  # the client is closed, and its loop with it
-                    waiting.get_loop().call_soon_threadsafe(waiting.cancel)
+                    gathering.get_loop().call_soon_threadsafe(gathering.cancel)
 
 
 def passed_on(block: np.ndarray) -> np.ndarray:
