@@ -257,7 +257,7 @@ def test_names_in_csv_files_and_in_a_dask_dataframe_give_the_bits_of_numbers(cli
         ShardedCompletion(folders[0], (3, 4), client=client)
     with pytest.raises(ValueError, match="The shape is missing"):
         ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), client=client)
-    with pytest.raises(ShardError, match=r"0\.csv could not be read .*whole numbers were expected: give names=True"):
+    with pytest.raises(ShardError, match=r"[01]\.csv could not be read .*whole numbers were expected: give names=True"):
         ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), SHAPE, client=client)
     with pytest.raises(ValueError, match=r"There are no files \*\.parquet or \*\.csv"):
         ShardedCompletion(EntryFolder(str(tmp_path), str(tmp_path)), SHAPE, client=client)
