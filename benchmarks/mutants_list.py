@@ -161,11 +161,12 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("if last is not None:\n                reached", "if 0:\n                reached", "a phase that is ended is lost"),
+        ("if last is not None:\n                reached", "if False:\n                reached", "a budget that ends a phase loses it"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
-        ("if form.start.size == 0 or pairs < MIN_PAIRS:", "if form.start.size == 0:", "no limit of memory"),
+        ("if size == 0 or MIN_PAIRS * size > LARGEST * most:", "if size == 0:", "no limit of memory"),
+        ("max(most // size, MIN_PAIRS)", "most // size", "no phase, or one without pairs, for large factors"),
     ],
     "linalg/simplex_bfgs.py": [
         ("np.outer(y / curvature, y)", "np.outer(y / known, y)", "a pair that is divided by the curvature of B"),

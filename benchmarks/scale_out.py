@@ -226,7 +226,7 @@ def kills(workers: int, drivers: int) -> Iterator[Row]:
             took[name], longest[name] = monotonic() - begun, max(seconds)
         for i in range(workers):
             name = list(KILLED)[i % len(KILLED)]
-            client.wait_for_workers(2, timeout=120)
+            replace_workers(client)
             pids = list(client.run(os.getpid, on_error="ignore").values())
             timer = threading.Timer(took[name] * rng.random(), os.kill, (int(rng.choice(pids)), signal.SIGKILL))
             timer.start()
@@ -249,6 +249,15 @@ def kills(workers: int, drivers: int) -> Iterator[Row]:
                 "part": "kills", "of": "driver", "method": name, "same": found == undisturbed[name], "killed": killed,
                 "stall": seconds - alone,
             }  # fmt: skip
+
+
+def replace_workers(client: Client, number: int = 3) -> None:
+    """Wait for this number of workers; start others if Dask does not replace those that were killed, as while they start."""
+    try:
+        client.wait_for_workers(number, timeout=60)
+    except TimeoutError:
+        client.cluster.scale(len(client.cluster.workers) + number)
+        client.wait_for_workers(number, timeout=120)
 
 
 @contextmanager
@@ -327,7 +336,7 @@ def traffic() -> Iterator[Row]:
 
 
 def constants() -> dict[str, float]:
-    """Nanoseconds of CPU time for an entry in each operation, on one thread in float32, and seconds of the scheduler."""
+    """CPU time: nanoseconds for an entry in each operation, on one thread in float32, and seconds of driver and scheduler."""
     size, entries = 100_000, 2**21
     data = make(size, size, 10 * entries, 10, "float32", 0)
     shard = computed.build(0, data, (size, size), cg.Welsch(1.0))
@@ -353,9 +362,9 @@ def constants() -> dict[str, float]:
         for shards in (8, 200):
             F, times = objective(client, 400, 40_000, shards), []
             for _ in range(10):
-                begun = monotonic()
+                begun = process_time()
                 F.pattern.each(computed.largest_value)
-                times.append(monotonic() - begun)
+                times.append(process_time() - begun)
             seconds[shards] = median(times)
     found["a shard"] = (seconds[200] - seconds[8]) / 192
     found["an operation"] = max(seconds[8] - 8 * found["a shard"], 0.0)
@@ -516,8 +525,8 @@ def overhead(entries: int, rounds: int = 5) -> Iterator[Row]:
         }  # fmt: skip
 
 
-def many(entries: int, target: float, workers: int) -> Iterator[Row]:
-    """A run on entries that the workers make, until a certified squared mapping."""
+def many(entries: int, target: float, workers: int, limit: float | None) -> Iterator[Row]:
+    """A run on entries that the workers make, until a certified squared mapping or a limit in seconds."""
     size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of this process begins here
     with started(workers) as client:
@@ -526,11 +535,13 @@ def many(entries: int, target: float, workers: int) -> Iterator[Row]:
         made, made_cpu = monotonic() - begun, cpu_seconds(client) - cpu
 
         def tell(record: Any, x: Any) -> None:
-            said = f"step {record.k}: {record.fo} gradients, {monotonic() - begun:.0f} s, F = {record.fun:.6g}"
-            print(f"size: {said}", file=sys.stderr, flush=True)
+            said = f"step {record.k}: {record.fo} gradients, {monotonic() - begun:.0f} s"
+            print(f"size: {said}, {cpu_seconds(client) - cpu:.0f} s of CPU time", file=sys.stderr, flush=True)
 
+        print(f"size: {F.pattern.size:,} entries made, {made:.0f} s", file=sys.stderr, flush=True)
+        stop = cg.Mapping(target) if limit is None else cg.Mapping(target) | cg.Seconds(limit)
         begun, cpu = monotonic(), cpu_seconds(client)
-        result = cg.minimize(F, ball(size, shards), stop=cg.Mapping(target), every=10**9, callback=tell, progress=False)
+        result = cg.minimize(F, ball(size, shards), stop=stop, every=10**9, callback=tell, progress=False)
         took, cpu = monotonic() - begun, cpu_seconds(client) - cpu
         pids = [os.getpid(), *client.run(os.getpid).values()]
         gradients = result.counts["fo"]
@@ -567,7 +578,7 @@ def stream(entries: int, limit: int, steps: int) -> Iterator[Row]:
                 F = ShardedCompletion(source, (size, size), cg.Welsch(1.0), client=client, shards=shards)
                 opened = monotonic() - begun
                 begun = monotonic()
-                result = solve(F, ball(size, shards), "ncgs", steps)
+                result = solve(F, ball(size, shards), "frank-wolfe", steps)
                 took = monotonic() - begun
                 spilled = sum(
                     client.run(
@@ -647,11 +658,13 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--kills", nargs=2, type=int, help="of kills: workers and drivers killed (default: 30 5)")
     parser.add_argument("--entries", type=int, help="of size: default 100 million (a tenth is compared)")
     parser.add_argument("--workers", type=int, default=2, help="of size: worker processes of one thread (default: 2)")
     parser.add_argument(
         "--mapping", type=float, default=1e-2, help="of size: certified squared mapping (default: 0.01)"
     )
+    parser.add_argument("--seconds", type=float, help="of size: limit of the run (default: none)")
     parser.add_argument("--streamed", type=int, help="entries of stream: default 300 million")
     parser.add_argument("--limit", type=float, help="of stream: megabytes of each of two workers, default 1500")
 
@@ -671,12 +684,12 @@ def main() -> None:
     limit = int(1e6 * (args.limit or (700 if args.quick else 1500)))
     jobs = {
         "bits": Job(3, bits),
-        "kills": Job(5, partial(kills, 4, 1) if args.quick else partial(kills, 30, 5)),
+        "kills": Job(5, partial(kills, *(args.kills or ((4, 1) if args.quick else (30, 5))))),
         "traffic": Job(1, traffic),
         "split": Job(1, split),
         "cost": Job(1, cost),
         "overhead": Job(2, partial(overhead, max(entries // 10, 100_000))),
-        "size": Job(20, partial(many, entries, args.mapping, args.workers)),
+        "size": Job(20, partial(many, entries, args.mapping, args.workers, args.seconds)),
         "stream": Job(20, partial(stream, streamed, limit, 3)),
     }
     rows = work_off("scale-out", [Job(jobs[part].weight, partial(told, jobs[part].work)) for part in args.parts])

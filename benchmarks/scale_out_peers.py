@@ -112,8 +112,8 @@ def write(path: Path, columns: dict[str, np.ndarray]) -> None:
     parquet.write_table(pa.table(columns), path)
 
 
-def compare(entries: int, peers: str | None, memory: str) -> Iterator[Row]:
-    size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
+def compare(entries: int, size: int, peers: str | None, memory: str) -> Iterator[Row]:
+    shards = max(8, entries // 2**21)
     rng = np.random.default_rng(4)
     rows, cols = (rng.integers(size, size=UNSEEN).astype(np.int32) for _ in range(2))
     values = truth(size, shards, rows, cols)
@@ -124,7 +124,7 @@ def compare(entries: int, peers: str | None, memory: str) -> Iterator[Row]:
             for i in range(shards):
                 write(data / f"{i:05}.parquet", shard(size, entries, shards, wrong, i))
             write(Path(folder) / "unseen.parquet", {"row": rows, "col": cols, "value": values.astype(np.float32)})
-            about = {"part": "peers", "entries": entries, "gross errors": wrong}
+            about = {"part": "peers", "entries": entries, "size": size, "gross errors": wrong}
             yield about | {"method": "condgrad"} | ours(data, folder, size, shards, rows, cols, values)
             for name, script in PEERS.items() if peers is not None else ():
                 command = [peers, "-c", COMMON + script, str(data), f"{folder}/unseen.parquet", str(THREADS), memory]
@@ -170,6 +170,7 @@ def claims(rows: list[Row]) -> list[Claim]:
 
 def options(parser: ArgumentParser) -> None:
     parser.add_argument("--entries", type=int, help="default 10 million")
+    parser.add_argument("--size", type=int, help="rows and columns, default 10 times the square root of the entries")
     parser.add_argument(
         "--peers", metavar="PYTHON", help="interpreter with pyspark and cmfrec; without it, condgrad alone"
     )
@@ -179,10 +180,9 @@ def options(parser: ArgumentParser) -> None:
 def main() -> None:
     args = arguments(__doc__, options)
     entries = args.entries or (200_000 if args.quick else 10_000_000)
-    rows = work_off(
-        "scale-out-peers", [Job(1, partial(scale_out.told, partial(compare, entries, args.peers, args.memory)))]
-    )
-    columns = ["method", "gross errors", "entries", "rmse", "seconds", "cpu", "megabytes", "setting"]
+    work = partial(compare, entries, args.size or int(np.sqrt(100 * entries)), args.peers, args.memory)
+    rows = work_off("scale-out-peers", [Job(1, partial(scale_out.told, work))])
+    columns = ["method", "gross errors", "entries", "size", "rmse", "seconds", "cpu", "megabytes", "setting"]
     table("peers", columns, [[row[name] for name in columns] for row in rows])
     finish("scale_out_peers", args, rows, claims(rows), peers=args.peers is not None, python=sys.version.split()[0])
 

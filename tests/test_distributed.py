@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import signal
@@ -256,7 +257,7 @@ def test_names_in_csv_files_and_in_a_dask_dataframe_give_the_bits_of_numbers(cli
         ShardedCompletion(folders[0], (3, 4), client=client)
     with pytest.raises(ValueError, match="The shape is missing"):
         ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), client=client)
-    with pytest.raises(ShardError, match=r"0\.csv could not be read .*whole numbers were expected: give names=True"):
+    with pytest.raises(ShardError, match=r"[01]\.csv could not be read .*whole numbers were expected: give names=True"):
         ShardedCompletion(EntryFolder(str(tmp_path / "csv"), str(tmp_path), columns), SHAPE, client=client)
     with pytest.raises(ValueError, match=r"There are no files \*\.parquet or \*\.csv"):
         ShardedCompletion(EntryFolder(str(tmp_path), str(tmp_path)), SHAPE, client=client)
@@ -618,6 +619,20 @@ def test_a_budget_of_seconds_ends_a_computation_on_workers(client: Any) -> None:
         cluster.results(lambda: [cluster.submit(time.sleep, 0.5)])
 
 
+def test_waiting_needs_no_more_memory_the_longer_it_takes(client: Any) -> None:
+    """Each look for finished tasks left a task of asyncio for each of them."""
+    pending: list[int] = []
+
+    async def count() -> int:
+        return len(asyncio.all_tasks())
+
+    cluster = Cluster(client)
+    with receiving(lambda: pending.append(client.sync(count))):
+        cluster.results(lambda: [cluster.submit(time.sleep, 1.5) for _ in range(20)])
+    assert len(pending) > 5
+    assert pending[-1] < pending[1] + 20
+
+
 def test_two_runs_at_once_and_a_client_that_is_closed_meanwhile() -> None:
     client = Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
     objectives = [ShardedCompletion(entries(k), SHAPE, cg.Welsch(2.0), client=client, shards=3) for k in (0, 1)]
@@ -685,6 +700,25 @@ def test_a_killed_worker_changes_no_bit_of_a_sharded_sum(client: Any) -> None:
     assert killed
     assert again.x.tobytes() == before.x.tobytes()
     assert (again.fun, again.counts) == (before.fun, before.counts)
+
+
+def test_a_worker_may_die_before_its_results_are_fetched(client: Any, monkeypatch: Any) -> None:
+    """Its tasks run nowhere else, and Dask waited for it for ever."""
+    F, x = ShardedCompletion(entries(), SHAPE, client=client, shards=3), point(3)
+    expected, gather, pids = F.value(point(4)), client.gather, client.run(os.getpid)
+    F.value(x)
+    owner, killed = F.pattern.held.owners[0], []
+
+    def disturbed(futures: Any, **asked: Any) -> Any:
+        if not killed:
+            killed.append(owner)
+            os.kill(pids[owner], signal.SIGKILL)
+        return gather(futures, **asked)
+
+    monkeypatch.setattr(client, "gather", disturbed)
+    F.pattern.cluster.timeout = 60.0
+    assert F.value(point(4)) == expected
+    assert killed
 
 
 def test_arrays_are_sent_again_when_all_workers_were_killed(client: Any) -> None:

@@ -237,8 +237,7 @@ class Cluster:
             try:
                 self._begin(again=attempt > 1)
                 futures = start()
-                self._wait(futures)
-                return list(self._bounded(lambda: self.client.gather(list(futures), asynchronous=True)))  # noqa: B023
+                return self._gathered(futures)
             except (ShardError, BudgetEnd):
                 raise
             except LateError:
@@ -274,36 +273,49 @@ class Cluster:
     def _limit(self) -> None:
         self._deadline = -np.inf if self.timeout is None else monotonic() + self.timeout
 
-    def _wait(self, futures: Sequence[Future]) -> None:
-        """Wait for tasks until the time limit. Raise ConnectionError if a worker that must run one is gone.
+    def _gathered(self, futures: Sequence[Future]) -> list[Any]:
+        """Return the results of tasks, before the time limit. Raise ConnectionError if a worker that must run one is gone.
 
         Raise ShardError if there is no worker for a longer time.
+        A worker may also die after its tasks and before their results are here: Dask then waits for it for ever.
         """
+        gathering: asyncio.Task[list[Any]] | None = None
 
-        async def finished(
-            seconds: float,
-        ) -> bool:  # an exception that left it would keep the futures in a reference cycle
-            try:
-                with self.client.as_current():
-                    await wait(list(futures), timeout=seconds)
-            except TimeoutError:
-                return False
-            return True
+        def gather() -> Awaitable[list[Any]]:
+            return self.client.gather(list(futures), asynchronous=True)
 
-        while True:
-            left = np.inf if self._deadline == -np.inf else self._left()
-            if self.client.sync(finished, min(POLLING, left)):
-                return
-            heartbeat()
-            if any(future.status == "error" for future in futures):
-                return
-            if left == 0:
-                raise LateError
-            self._look()
-            gone = self._needed.difference(self._workers)
-            if gone:
-                raise ConnectionError(f"the worker {min(gone)} is gone")
-            self.workers()
+        async def all_of_them() -> list[Any]:
+            with self.client.as_current():
+                await wait(list(futures))
+            return await gather()
+
+        async def finished(seconds: float) -> bool:
+            nonlocal gathering
+            if gathering is None:  # one for all polls: each wait of Dask that times out leaves a task for each future
+                gathering = asyncio.ensure_future(all_of_them())
+            await asyncio.wait([gathering], timeout=seconds)
+            return gathering.done()
+
+        try:
+            while True:
+                left = np.inf if self._deadline == -np.inf else self._left()
+                if self.client.sync(finished, min(POLLING, left)):
+                    assert gathering is not None
+                    return list(gathering.result())
+                heartbeat()
+                if any(future.status == "error" for future in futures):
+                    return list(self._bounded(gather))  # raises the error, and does not wait for other tasks
+                if left == 0:
+                    raise LateError
+                self._look()
+                gone = self._needed.difference(self._workers)
+                if gone:
+                    raise ConnectionError(f"the worker {min(gone)} is gone")
+                self.workers()
+        finally:
+            if gathering is not None:
+                with suppress(RuntimeError):  # the client is closed, and its loop with it
+                    gathering.get_loop().call_soon_threadsafe(gathering.cancel)
 
 
 def passed_on(block: np.ndarray) -> np.ndarray:

@@ -68,8 +68,8 @@ class PolishSettings:
         vectors that the set does not keep, or if its squared length was at most this multiple of the tolerance. Else another
         sliding step first looks for missing singular vectors.
     max_numbers : int, default 2**23
-        Maximum number of floats in the pairs of L-BFGS, which limits the rank: for larger factors the pairs are float32 (32 MiB),
-        fewer pairs are kept, and with less than three of them the phase is left out.
+        Maximum number of floats in the pairs of L-BFGS: for larger factors the pairs are float32 (32 MiB), and fewer are kept,
+        at least three. Where three have more than ``LARGEST`` times this number (128 MiB), the phase is left out.
     """
 
     iterations: int = 400
@@ -87,6 +87,8 @@ ENDS = (BudgetEnd, KeyboardInterrupt, MemoryError, *FAULTS)
 """Exceptions that end a run inside a phase. The state that the phase has reached is attached to them, as ``unfinished``."""
 MIN_PAIRS = 3
 """Minimum number of pairs: with fewer, L-BFGS is hardly faster than steepest descent."""
+LARGEST = 4
+"""The phase is left out where the minimum number of pairs has more floats than this multiple of ``max_numbers``."""
 
 
 @dataclass(frozen=True)
@@ -140,9 +142,10 @@ class Polished:
         form = problem.domain.factored(x, evaluated[0].grad)
         stable = getattr(earlier.x, "rank", None) == form.rank
         growth = 8 if stable else 1 + state.k // 8  # a rank that changes for ever must not keep the phases short
-        pairs = min(self.settings.pairs, self.settings.max_numbers // max(2 * form.start.size, 1))
-        if form.start.size == 0 or pairs < MIN_PAIRS:
+        size, most = 2 * form.start.size, self.settings.max_numbers
+        if size == 0 or MIN_PAIRS * size > LARGEST * most:
             return replace(state, grad=evaluated[0].grad)
+        pairs = min(self.settings.pairs, max(most // size, MIN_PAIRS))
         start = Iterate(form.start, before, form.pull_back(form.start, evaluated[0].grad))
         gamma = state.certificate.gamma
         first = estimate = form.squared_mapping(start.w, start.grad, gamma)
