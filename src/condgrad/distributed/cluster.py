@@ -276,8 +276,8 @@ class Cluster:
     def _gathered(self, futures: Sequence[Future]) -> list[Any]:
         """Return the results of tasks, before the time limit. Raise ConnectionError if a worker that must run one is gone.
 
-        Raise ShardError if there is no worker for MAX_WAIT seconds. A worker may also die after its tasks and before their results
-        are here: Dask itself would then wait without end.
+        Raise ShardError if there is no worker for MAX_WAIT seconds. A worker may also die after its tasks and before their
+        results are here: Dask itself would then wait without end.
         """
         gathering: asyncio.Task[list[Any]] | None = None
 
