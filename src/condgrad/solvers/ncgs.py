@@ -9,7 +9,8 @@ min_k |g(theta_{k-1}, grad F(theta_md_k), lambda_k)|^2 <= (12 L (F(theta_0) - F*
 
 Of L the proof uses F(theta_k) <= F(theta_md) + <grad, theta_k - theta_md> + (L/2) |theta_k - theta_md|^2 in each step k, and
 no more. ``adaptive`` takes the smallest L_k <= L tried for which this holds. Steps are much longer if the curvature of F along
-the steps is below its maximum. In problem (5) it is, by a factor of the share of observed entries.
+the steps is below its maximum. In problem (5) it is, by a factor of the share of observed entries. Where a step changes F by no
+more than the noise of its values, the curvature along the step is computed from gradients.
 
 ``polish`` is for steps between which F is decreased by other means (solvers/polish.py). A step far from the tolerance then does
 without the upper bound of its gap. In its place it must satisfy what descent needs of the gap, <grad, d> <= -(1 - c)
