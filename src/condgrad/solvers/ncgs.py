@@ -77,8 +77,10 @@ class NCGSState(State):
     @property
     def phase(self) -> str:
         """The phase in the trace: "face" or "factored" if such a phase followed the step, "momentum" once momentum has begun."""
-        if self.on_face or self.factored:
-            return "face" if self.on_face else "factored"
+        if self.on_face:
+            return "face"
+        if self.factored:
+            return "factored"
         return "main" if self.previous is None else "momentum"
 
 

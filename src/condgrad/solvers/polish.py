@@ -165,7 +165,7 @@ class Polished:
                 attach(end, unfinished=unfinished)
             raise
         enough = estimate <= 1.5 * self.settings.accuracy * self.eps
-        unlimited = state.memory.shape[1] >= x.rank + SPARE if isinstance(x, LowRank) else False
+        unlimited = isinstance(x, LowRank) and state.memory.shape[1] >= x.rank + SPARE
         near = unlimited or state.certificate.norm**2 <= self.settings.close * self.eps
         due = state.due or (enough and near)
         if last is None:
