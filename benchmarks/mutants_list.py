@@ -155,7 +155,8 @@ LATER = (
 HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
     "solvers/polish.py": [
         ("if fun > before + VALUE_NOISE * abs(before):", "if fun > 2 * before:", "a phase may raise F"),
-        ("if last is not None:\n                reached", "if False:\n                reached", "a budget that ends a phase loses it"),
+        ("if last is not None:\n                reached", "if False:\n                reached",
+         "a budget that ends a phase loses it"),
         ("or len(falls) > most:", "or len(falls) > 10 * most:", "a phase takes ten times its iterations"),
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
