@@ -140,7 +140,7 @@ def contradicted_leverage(
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
-    if not supports_robust_start(others.sum(), A.shape[1]):
+    if sigma == 0 or not supports_robust_start(others.sum(), A.shape[1]):  # a fit without errors contradicts no row
         return leverage, 0
     for y, w in zip(Y.T, W.T, strict=True):
         followed = np.flatnonzero(leverage & (np.abs(A @ w - y) <= 3 * sigma))
