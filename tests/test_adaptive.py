@@ -209,9 +209,9 @@ def test_curvature_of_gradients_is_that_of_values() -> None:
     rng = np.random.default_rng(1)
     x, y = box.project(rng.standard_normal(60)), box.project(rng.standard_normal(60))
     step = Descent(x, F.grad(x), y)
-    rho, noise = curvature_of_gradients(step, F.grad(y))
+    rho, noise = curvature_of_gradients(F, step, F.grad(y))
     assert rho == pytest.approx(curvature_along(step, F.value(x), F.value(y))[0]) and 0 < noise < 1e-10
-    assert curvature_of_gradients(Descent(x, F.grad(x), x), F.grad(x)) == (0.0, 0.0)
+    assert curvature_of_gradients(F, Descent(x, F.grad(x), x), F.grad(x)) == (0.0, 0.0)
 
 
 # ------------------------------------------------------------------------------------------------------------- the end

@@ -23,7 +23,7 @@ from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, by_user, compared
 from condgrad.points import inner, norm2
-from condgrad.points.rounding import stated_rounding, sum_rounding
+from condgrad.points.rounding import stated_rounding, sum_rounding, terms_rounding
 from condgrad.protocols import Objective, Point, Problem, Record, fits
 from condgrad.runtime.signals import Inexact, InexactOracleWarning
 from condgrad.solvers.evaluation import same_point
@@ -212,8 +212,8 @@ class Audit:
         d = after.x - x
         linear, square = inner(grad, d), after.L / 2 * norm2(d)
         bound = old + linear + (1 + 1e-6) * square
-        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + stated_rounding(grad) * sqrt(norm2(d))
-        noise += self.first_rounding()
+        wrong = stated_rounding(grad) + terms_rounding(self.problem.objective, x, grad)
+        noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + wrong * sqrt(norm2(d)) + self.first_rounding()
         above = new - bound - noise
         if above > 0 and above > self.rounding(x, grad, after.L):
             along = 2 * (new - old - linear - noise) / norm2(d)

@@ -196,10 +196,10 @@ class NCGS:
                 objective.forget(refused)
             _, fun, grad_k = value_at(objective, theta_k)
             rho, noise = curvature_along(descent, before, fun)
-            if gradients_decide and L_k < L and noise > L_k > gradient_noise(descent, grad):
+            if gradients_decide and L_k < L and noise > L_k > gradient_noise(objective, descent, grad):
                 # values of F tell nothing about so short a step
                 grad_k = grad_at(objective, theta_k).grad
-                rho, noise = curvature_of_gradients(descent, grad_k)
+                rho, noise = curvature_of_gradients(objective, descent, grad_k)
             if L_k >= L or rho <= L_k + noise:
                 break
             L_k = min(max(2 * L_k, rho), L)

@@ -10,7 +10,7 @@ import numpy as np
 
 from condgrad.checks import BadOracle
 from condgrad.points import distance2, inner, norm2
-from condgrad.points.rounding import stated_rounding, terms_rounding
+from condgrad.points.rounding import FLOAT64_PRECISION, precision, stated_rounding, terms_rounding
 from condgrad.protocols import Point, Problem, Solver
 from condgrad.solvers.evaluation import CachedObjective
 from condgrad.solvers.states import Descent, State
@@ -20,7 +20,7 @@ VALUE_NOISE = 1e-12
 """Assumed relative error of a value of F; smaller differences carry no information about the curvature."""
 
 GRAD_NOISE = 1e-14
-"""Assumed relative error of a gradient."""
+"""Assumed relative error of a gradient in float64."""
 
 MIN_L = 1e-100
 """Least estimate of L: the square of the step size 1/(2L) can be computed."""
@@ -218,7 +218,7 @@ def curvature_along(descent: Descent, before: float, after: float) -> tuple[floa
     return scale * (after - before - linear), noise
 
 
-def curvature_of_gradients(descent: Descent, after: Point) -> tuple[float, float]:
+def curvature_of_gradients(objective: Any, descent: Descent, after: Point) -> tuple[float, float]:
     """Return <grad F(y) - grad F(x), y - x> / |y - x|^2 along a step, and its uncertainty. ``after`` is the gradient at y.
 
     For a quadratic F it equals the curvature of :func:`curvature_along`. It keeps its digits in steps that are so short that F
@@ -229,14 +229,23 @@ def curvature_of_gradients(descent: Descent, after: Point) -> tuple[float, float
     length2 = norm2(d)
     if length2 == 0.0:
         return 0.0, 0.0
-    return (inner(after, d) - inner(grad, d)) / length2, gradient_noise(descent, after)
+    return (inner(after, d) - inner(grad, d)) / length2, gradient_noise(objective, descent, after)
 
 
-def gradient_noise(descent: Descent, after: Point) -> float:
-    """The uncertainty of :func:`curvature_of_gradients`, with a gradient like ``after`` at y; inf for a step of length 0."""
+def gradient_noise(objective: Any, descent: Descent, after: Point) -> float:
+    """The uncertainty of :func:`curvature_of_gradients`, with a gradient like ``after`` at y; inf for a step of length 0.
+
+    It includes what the objective states about errors of its gradients, such as those of central differences (``grad_scale``).
+    """
     length = sqrt(norm2(descent.y - descent.x))
-    errors = [GRAD_NOISE * sqrt(norm2(grad)) + stated_rounding(grad) for grad in (descent.grad, after)]
-    return sum(errors) / length if length else inf
+    if not length:
+        return inf
+    noise = GRAD_NOISE * precision(objective, after) / FLOAT64_PRECISION
+    errors = (
+        noise * sqrt(norm2(grad)) + stated_rounding(grad) + terms_rounding(objective, x, grad)
+        for x, grad in ((descent.x, descent.grad), (descent.y, after))
+    )
+    return sum(errors) / length
 
 
 @stored
