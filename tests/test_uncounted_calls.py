@@ -97,7 +97,7 @@ def impatient(record: Any, x: Any) -> None:
 
 CASES: dict[str, tuple[dict[str, Any], list[Any]]] = {
     "a budget": (FRANK_WOLFE, [RETURNED, PROBED, TRACE]),
-    "a longer step": (NCGS, [RETURNED, LONGER, PROBED]),
+    "a longer step": ({**NCGS, "polish": False}, [RETURNED, LONGER, PROBED]),
     "output last": ({**FRANK_WOLFE, "output": "last"}, [TRACE]),
     "output lowest": ({**FRANK_WOLFE, "output": "lowest"}, [RETURNED, PROBED, LOWEST, TRACE]),
     "a signal": (
