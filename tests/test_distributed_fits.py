@@ -493,7 +493,7 @@ def test_pairs_in_parquet_files_are_named_and_counted(tmp_path: Path, capsys: An
     pairs, out = tmp_path / "pairs.parquet", tmp_path / "p.parquet"
     pandas.DataFrame({"time": [9, 9, 9], "a": [1, 2, 900], "b": [3, 4, 5]}).to_parquet(pairs)
     predict = ["predict", str(tmp_path / "m.npz"), str(pairs), "--out", str(out)]
-    assert main(predict) == 2 and "the columns time, a, b: name two of them" in capsys.readouterr().err
+    assert main(predict) == 2 and "the columns time, a, b: name the two that" in capsys.readouterr().err
     for columns in ("1,2", "a,b"):
         assert main([*predict, "--columns", columns]) == 0
         assert "1 of 3 pairs has a row that was not in the training data" in capsys.readouterr().err
