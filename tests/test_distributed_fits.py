@@ -498,7 +498,7 @@ def test_pairs_in_parquet_files_are_named_and_counted(tmp_path: Path, capsys: An
         assert main([*predict, "--columns", columns]) == 0
         assert "1 of 3 pairs has a row that was not in the training data" in capsys.readouterr().err
         assert np.array_equal(parquet.read_table(out)["value"].to_numpy(), model.predict([[1, 3], [2, 4], [900, 5]]))
-    assert main([*predict, "--columns", "1,7"]) == 2 and "name two of them" in capsys.readouterr().err
+    assert main([*predict, "--columns", "1,7"]) == 2 and "name the two that" in capsys.readouterr().err
     pairs.unlink()
     assert main(predict) == 2
     said = capsys.readouterr().err
