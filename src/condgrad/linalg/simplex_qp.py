@@ -148,9 +148,7 @@ def nearest_weights(
         known = compute_factor(gram, np.flatnonzero(weights))
     # no entry of a Gram matrix is larger than the largest entry of its diagonal
     noise = 64 * EPS * max(float(gram.diagonal().max()), float(np.abs(pull).max()), TINY)
-    w, slope = weights, gram @ weights - pull
-    if float(np.ptp(slope[known.index])) > noise:
-        w, slope, known = optimise_weights(gram, pull, w, slope, known)
+    w, slope, known = optimise_weights(gram, pull, weights, gram @ weights - pull, known)
     last = np.inf
     while True:
         level = float(slope @ w)

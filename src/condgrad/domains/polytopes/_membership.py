@@ -40,13 +40,16 @@ def is_within(lmo: Callable[[np.ndarray], Any], x: np.ndarray, room: float) -> b
     """
     if not np.isfinite(x).all():
         return False
-    hull = ActiveSet.at(np.asarray(lmo(-x)))
+    hull, last = ActiveSet.at(np.asarray(lmo(-x))), math.inf
     while True:
         near = hull.point()
         off = x - near
         distance = float(np.linalg.norm(off))
         if distance <= room:
             return True
+        if distance >= last:  # rounding
+            return False
+        last = distance
         vertex = np.asarray(lmo(-off))
         if float(np.vdot(off, x - vertex)) > room * distance:
             return False
