@@ -81,7 +81,10 @@ def test_the_largest_error_of_the_oracle_is_that_of_the_step() -> None:
 def test_F_may_come_to_what_its_gradient_and_L_allow_and_not_above(new: float, rises: bool) -> None:
     """From F = 0 along d with <grad, d> = -1 and L/2 |d|^2 = 0.1 at most to -0.9."""
     notes: dict[str, Any] = {}
-    run = SimpleNamespace(note=notes.update, rounding=lambda x, grad, L: 0.0, first_rounding=lambda: 0.0)
+    problem = SimpleNamespace(objective=None)
+    run = SimpleNamespace(
+        note=notes.update, rounding=lambda x, grad, L: 0.0, first_rounding=lambda: 0.0, problem=problem
+    )
     after = SimpleNamespace(x=np.array([1.0, 0.0]), L=0.2, k=3)
     Audit.compare(run, np.zeros(2), np.array([-1.0, 0.0]), after, 0.0, new)  # type: ignore[arg-type]
     assert ("rise" in notes) == rises
