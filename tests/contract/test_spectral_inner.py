@@ -10,7 +10,7 @@ from tests.contract.inners import moved, rounding, watched
 
 import condgrad as cg
 from condgrad.inner import absolute, relative
-from condgrad.inner.spectral import BlockResidual
+from condgrad.inner.spectral import SMALL_BLOCK, SPARE, BlockResidual
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
 
 SMALL = {
@@ -340,3 +340,15 @@ def test_a_decomposition_after_passes_finds_what_they_miss(shape):
     }
     assert np.linalg.norm(found[0].point - exact) > 0.1
     assert np.linalg.norm(found[90].point - exact) <= 1e-9 and found[90].gap <= 1e-9
+
+
+def test_the_rank_of_an_estimate_grows_by_half_where_blocks_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The set keeps all values, so that nothing but the limit bounds the rank."""
+    rng, rank, most = np.random.default_rng(0), 40, {}
+    g, u = rng.standard_normal((300, 300)), np.zeros((300, 300))
+    memory = np.linalg.qr(rng.standard_normal((300, rank + SPARE)))[0]
+    for numbers in (SMALL_BLOCK, 0):
+        monkeypatch.setattr("condgrad.inner.spectral.SMALL_BLOCK", numbers)
+        p = cg.Spectral().estimate(cg.NuclearBall((300, 300), 1e9), g, u, GAMMA, memory)[0]
+        most[numbers] = np.linalg.matrix_rank(np.asarray(p))
+    assert rank < most[0] <= 1.5 * rank + SPARE < most[SMALL_BLOCK] <= 2.5 * rank + SPARE
