@@ -123,7 +123,7 @@ class Disk:
         if not self.mounted:
             self.folder.chmod(0o555 if mode == "ro" else 0o755)
         elif LIBC.mount(b"tmpfs", os.fsencode(self.folder), b"tmpfs", MS_REMOUNT | (mode == "ro"), b"size=16m"):
-            raise OSError(ctypes.get_errno(), "the file system could not be mounted anew")
+            raise OSError(ctypes.get_errno(), "the file system could not be mounted again")
 
     def close(self) -> None:
         self.mend()

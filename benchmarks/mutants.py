@@ -33,7 +33,7 @@ SEED, DRAWN = 0, 40
 QUICK = 6
 """Of each kind, with --quick."""
 PATIENCE, LEAST = 4.0, 60.0
-"""Tests are ended after so many times what they take without a change, but not before so many seconds."""
+"""Tests are ended after PATIENCE times the time that they take without a change, but not before LEAST seconds."""
 
 
 @dataclass(frozen=True)

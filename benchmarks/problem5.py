@@ -17,9 +17,9 @@ nuclear norm.
 condgrad offers, and not part of the claims, but the strongest Frank-Wolfe known here. The accelerated gradient method stands for
 that of pyproximal, which takes 1.15 times as long (see judge.py).
 
-Runs of less than a second are made three times, and the median counts. A peer that has not got there after so many times our
-time on the same data is ended, and its ratio is a lower bound: PATIENCE times, and where R is the nuclear norm, MARGIN times what
-is claimed of it. Weaker variants and larger sizes have fewer seeds, so that all of it ends. ``--only 200,600x200`` runs these
+Runs of less than a second are made three times, and the median counts. A peer that has not reached the target after PATIENCE
+times our time on the same data is ended, and its ratio is a lower bound. Where R is the nuclear norm, the limit is MARGIN times
+the claimed ratio. Weaker variants and larger sizes have fewer seeds, so that all of it ends. ``--only 200,600x200`` runs these
 sizes, ``--generators`` and ``--targets`` those data and targets, ``--seeds`` limits the seeds, and ``--peers`` keeps the rivals
 whose names begin so. BLAS has one thread; kernels are compiled and warm before it begins.
 """
@@ -53,7 +53,7 @@ from benchmarks.judge import (
 from condgrad.runtime.progress import duration
 
 PATIENCE, SHORT = {"ncgs": 21, "ncgs-vr": 21}, {"ncgs": 12, "ncgs-vr": 21}
-"""A peer is ended after so many times the CPU time of its rival among ours, but not before LEAST seconds; SHORT with --quick."""
+"""A peer is ended after this multiple of the CPU time of its rival among ours, but not before LEAST seconds; SHORT with --quick."""
 MARGIN = 1.05
 LEAST = 1.0
 OUR_LIMIT = 300.0

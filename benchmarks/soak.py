@@ -1,6 +1,6 @@
 """One process, a thousand small solves over all methods and sets: memory stays flat, and nothing is left behind.
 
-Each solve builds its problem anew. After a warm-up in which everything is imported, compiled and seen once, the resident
+Each solve builds a new problem. After a warm-up in which everything is imported, compiled and seen once, the resident
 memory is read after each round; its slope is fitted from there on. Files, threads and child processes are counted too.
 """
 
