@@ -53,7 +53,7 @@ from benchmarks.judge import (
 from condgrad.runtime.progress import duration
 
 PATIENCE, SHORT = {"ncgs": 21, "ncgs-vr": 21}, {"ncgs": 12, "ncgs-vr": 21}
-"""A peer is ended after this multiple of the CPU time of its rival among ours, but not before LEAST seconds; SHORT with --quick."""
+"""A peer is ended after this multiple of the CPU time of our rival, but not before LEAST seconds; SHORT with --quick."""
 MARGIN = 1.05
 LEAST = 1.0
 OUR_LIMIT = 300.0
