@@ -429,6 +429,20 @@ def test_digits_that_are_lost_at_zero_are_no_rise():
         cg.minimize(F, cg.L2Ball(30, 1e3), start, method="projected-gradient", smoothness=F.smoothness, max_steps=3)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_digits_that_are_lost_in_a_difference_of_terms_are_no_rise(seed: int) -> None:
+    """log cosh of t is t + log(1 + exp(-2 t)) - log 2: near its minimum 0, rounding leaves errors of 1e-16 in it."""
+
+    def value(x: np.ndarray) -> float:
+        t = np.abs(x - target)
+        return float(np.mean(np.maximum(t + np.log1p(np.exp(-2 * t)) - np.log(2), 0.0)))
+
+    target = np.random.default_rng(seed).uniform(0.05, 0.3, 3)
+    F = cg.Function(value, lambda x: np.tanh(x - target) / 3, 3, smoothness=1 / 3)
+    for method in ("ncgs", "projected-gradient", "frank-wolfe"):
+        cg.minimize(F, cg.Box(np.zeros(3), np.ones(3)), np.zeros(3), method=method, tol=1e-20, max_steps=60)
+
+
 @pytest.mark.filterwarnings("ignore::condgrad.SmoothnessWarning")
 @pytest.mark.parametrize("method", ["ncgs", "ncgs-ii", "projected-gradient", "frank-wolfe"])
 def test_no_status_rests_on_a_smoothness_that_the_run_has_refuted(method: str) -> None:

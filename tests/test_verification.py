@@ -83,7 +83,11 @@ def test_F_may_come_to_what_its_gradient_and_L_allow_and_not_above(new: float, r
     notes: dict[str, Any] = {}
     problem = SimpleNamespace(objective=None)
     run = SimpleNamespace(
-        note=notes.update, rounding=lambda x, grad, L: 0.0, first_rounding=lambda: 0.0, problem=problem
+        note=notes.update,
+        rounding=lambda x, grad, L: 0.0,
+        first_rounding=lambda: 0.0,
+        scatter=lambda x, d: 0.0,
+        problem=problem,
     )
     after = SimpleNamespace(x=np.array([1.0, 0.0]), L=0.2, k=3)
     Audit.compare(run, np.zeros(2), np.array([-1.0, 0.0]), after, 0.0, new)  # type: ignore[arg-type]

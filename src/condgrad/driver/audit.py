@@ -19,6 +19,7 @@ import numpy as np
 
 from condgrad.certificate import Certificate
 from condgrad.checks import BadOracle, NonFinite, NotGiven, not_finite
+from condgrad.driver.metrics import value
 from condgrad.driver.reached import Reached
 from condgrad.driver.resolve import COARSE, INSIDE, counts_as_inside, proven_outside
 from condgrad.driver.vertices import Compared, by_user, compared
@@ -32,6 +33,12 @@ from condgrad.solvers.states import Descent, gradient_at
 
 ROUNDING = 1e-14
 """Rounding error of a point, relative to its norm."""
+SCATTER_POINTS = 8
+"""Number of points at which F is evaluated to estimate the rounding errors of its values."""
+SCATTER_STEP = 1e-10
+"""Distance of these points, relative to their norm."""
+SCATTER_FACTOR = 4.0
+"""The rounding errors of F are assumed to be at most this factor times the largest second difference of these values."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
 """Tolerances for ``contains``. They are tried in this order until the set contains the witness of a certificate (its prox point).
 The first tolerance has the size of rounding errors."""
@@ -215,7 +222,9 @@ class Audit:
         wrong = stated_rounding(grad) + terms_rounding(self.problem.objective, x, grad)
         noise = VALUE_NOISE * (abs(old) + abs(new) + abs(linear)) + wrong * sqrt(norm2(d)) + self.first_rounding()
         above = new - bound - noise
-        if above > 0 and above > self.rounding(x, grad, after.L):
+        if above <= max(0.0, self.rounding(x, grad, after.L)):
+            return
+        if above > self.scatter(x, d) + self.scatter(after.x, -1.0 * d):
             along = 2 * (new - old - linear - noise) / norm2(d)
             rise = (
                 f"In step {after.k} F reached {new:.9g}, but its gradient and the smoothness L = {after.L:.3g} allow at most "
@@ -236,6 +245,16 @@ class Audit:
         """
         slip = ROUNDING * sqrt(norm2(x))
         return slip * (sqrt(norm2(grad)) + L * slip)
+
+    def scatter(self, x: Point, d: Point) -> float:
+        """Estimate of the rounding errors of F near x, from second differences of its values along d.
+
+        The rounding errors are much larger than those of F itself if F is a difference of large terms, such as the loss
+        log(1 + exp(z)) - log 2 near z = 0.
+        """
+        h = min(SCATTER_STEP * sqrt(norm2(x) / norm2(d)), 1 / SCATTER_POINTS)
+        values = [value(self.problem, x + i * h * d) for i in range(SCATTER_POINTS)]
+        return SCATTER_FACTOR * float(np.abs(np.diff(values, 2)).max())
 
     def check_smoothness(self, certificate: Certificate) -> None:
         """Check L at convergence, because the run may have converged before it had two gradients to compare.
