@@ -160,8 +160,9 @@ class Audit:
     def with_slack(self, certificate: Certificate) -> Certificate:
         """Add to a certificate the error that arises if its witness is slightly outside of the set.
 
-        Lemma 1 (see certificate.py) assumes that the witness is in the set. If the witness has distance delta from the set, the
-        gap changes by up to delta |direction|, and the norm of the mapping by up to delta / step.
+        Lemma 1 (see certificate.py) assumes that the witness is in the set. Let delta be the distance of the witness p from the
+        set, and s = stretch gamma the step size for which p was computed. Then the gap of the certificate changes by up to
+        delta |grad F(x) + (p - x) / s|, and the norm of the mapping by up to delta / s.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -249,8 +250,8 @@ class Audit:
     def scatter(self, x: Point, d: Point) -> float:
         """Estimate of the rounding errors of F near x, from second differences of its values along d.
 
-        The rounding errors are much larger than those of F itself if F is a difference of large terms, such as the loss
-        log(1 + exp(z)) - log 2 near z = 0.
+        If F is a difference of terms that are much larger than F, such as the loss log(1 + exp(z)) - log 2 near z = 0, these
+        errors are much larger than the machine epsilon times |F|.
         """
         h = min(SCATTER_STEP * sqrt(norm2(x) / norm2(d)), 1 / SCATTER_POINTS)
         values = [value(self.problem, x + i * h * d) for i in range(SCATTER_POINTS)]

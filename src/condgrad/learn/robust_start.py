@@ -53,8 +53,8 @@ CLIP_SCALES, CLIPPED_DEVIATION = 2.5, 0.9546
 """Errors above CLIP_SCALES times the scale are excluded from a clipped standard deviation, which is CLIPPED_DEVIATION for
 standard normal errors."""
 MIN_CLIPPED_SHARE = 0.4
-"""Lower bound on the clipped scale, relative to the median-based scale. 45 % of gross errors multiply the median-based scale by
-2.4."""
+"""Lower bound on the clipped scale, relative to the median-based scale. If 45 % of the errors are gross, the median-based
+scale is 2.5 times the standard deviation of the others."""
 
 
 def supports_robust_start(rows: int, columns: int) -> bool:
@@ -140,8 +140,11 @@ def contradicted_leverage(
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
-    if sigma == 0 or not supports_robust_start(others.sum(), A.shape[1]):  # a fit without errors contradicts no row
-        return leverage, 0
+    if sigma == 0 or not supports_robust_start(others.sum(), A.shape[1]):
+        return (
+            leverage,
+            0,
+        )  # nothing to compare with: W fits without errors, or the other rows are too few for a separate fit
     for y, w in zip(Y.T, W.T, strict=True):
         followed = np.flatnonzero(leverage & (np.abs(A @ w - y) <= 3 * sigma))
         if not len(followed):

@@ -137,8 +137,8 @@ class Fit:
     average: bool | None = False
     """Whether the model is averaged over its posterior. None: if this reduces the held-out error."""
     implicit: bool | None = None
-    """Whether the average uses features that are computed from which entries are observed (posterior.py). None: if this reduces
-    the held-out error."""
+    """Whether the average also uses singular vectors of the pattern of observed entries as features (posterior.py). None: if this
+    reduces the held-out error."""
     candidates: list[Candidate] = field(default_factory=list)
     """The candidates (losses, averages, tensor views) that were compared on held-out entries."""
     averaging: Averaging | None = None
@@ -184,7 +184,7 @@ class Fit:
             for _ in range(4):
                 reweighted = self.entries.reweighted(current, model.x, model.loss)
                 model = replace(model, biases=refit_biases(model.biases, reweighted, self.biases, iterations=2))
-                del reweighted, current  # two arrays and one with a number for each entry
+                del reweighted, current  # frees three arrays with one number for each entry
                 current = self.target(objective, model)
                 residuals = self.entries.values(current)
                 model = self.with_scale(model, max(median_scale(residuals), MIN_SCALE_SHARE * unit, self.min_sigma))

@@ -93,7 +93,8 @@ def quantization_step(values: np.ndarray) -> float:
     errors are 0.
 
     If only one value is common, such as 0 in data about rain, the step is the median distance of all other values from the common
-    value. If the other values are few, they may be outliers; the step is then 0.
+    value. If the other values are few, they may be outliers; the step is then 0. It is also 0 if they are at least half of the
+    values.
     """
     some = values[:: max(len(values) // MAX_SAMPLED_VALUES, 1)]
     distinct, counts = np.unique(some, return_counts=True)
