@@ -161,8 +161,8 @@ class Audit:
         """Add to a certificate the error that arises if its witness is slightly outside of the set.
 
         Lemma 1 (see certificate.py) assumes that the witness is in the set. Let delta be the distance of the witness p from the
-        set, and s = stretch gamma the step size for which p was computed. Then the gap of the certificate changes by up to
-        delta |grad F(x) + (p - x) / s|, and the norm of the mapping by up to delta / s.
+        set. Let s be the step size for which p was computed, which is ``stretch * gamma`` of the certificate. Then the gap of the
+        certificate changes by up to delta |grad F(x) + (p - x) / s|, and the norm of the mapping by up to delta / s.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -196,7 +196,7 @@ class Audit:
 
         L is too small if two gradients differ by more than L times the distance of their points. The gradient that the step used
         is compared with the gradient at x and with the gradient at y, if the two states have them. If the gradient at x is
-        missing, the gradient that the step before used takes its place.
+        missing, the gradient used by the previous step takes its place.
 
         If F(y) > F(x) + <grad F(x), d> + L/2 |d|^2 with d = y - x, then L is too small, or the gradient is not that of F.
         """

@@ -359,8 +359,9 @@ def plan(
     else:
         suits(inner, domain)
     if warm_start is not None and whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
+        own = type(domain).__name__
         raise TypeError(
-            f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
+            f"warm_start is for spectral sets such as NuclearBall, but {own} is not a spectral set: leave it out."
         )
     start = check_start(problem, x0)
     if polish == "auto" and not isinstance(start, LowRank) and not isinstance(inner, Corrective):

@@ -32,12 +32,14 @@ MAX_FLOAT32_FEATURE, MIN_FLOAT32_FEATURE = 1e12, 1e-12
 class Design:
     """Design matrix: the features, divided by a common unit, and a column of ones if there is an intercept.
 
-    In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. If there is an intercept,
-    dense features are centred first, which changes the intercept only and improves the condition number. With ``scale``, each
-    dense feature is then divided by its standard deviation (with ``largest``: by its largest absolute value). Sparse features are
-    not centred, and are divided by their largest absolute value. Neither the ball nor the tolerance then depends on the units of
-    the features. A coefficient for A is the coefficient of the given feature, multiplied by the scale of the feature and by
-    ``unit`` (see :meth:`to_user`). The last row of the coefficients has the intercepts.
+    If there is an intercept, dense features are centred first, which changes the intercept only and improves the condition
+    number. With ``scale``, dense features are then divided by their root mean squares (with ``largest``: by their largest absolute
+    values), and sparse features, which are never centred, by their largest absolute values. Then neither the ball nor the
+    tolerance depends on the units of the features. The common unit is such that a linear combination of the features with
+    coefficients of norm 1 has a mean square over the rows of at most 1, and some combination attains 1.
+
+    A coefficient for A is the coefficient of the given feature, multiplied by the scale of the feature and by ``unit`` (see
+    :meth:`to_user`). The last row of the coefficients has the intercepts.
 
     A has the type of the features, float32 or float64; so have ``centre``, ``scales`` and ``unit``. A is therefore the given
     features, centred and divided by exactly these numbers, up to the rounding of its own entries.

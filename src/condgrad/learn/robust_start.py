@@ -134,8 +134,8 @@ def contradicted_leverage(
     """Mask of the leverage points, and the number of them that W fits although the other rows contradict them.
 
     The other rows are fitted separately. They contradict the leverage points that W fits if the median distance of these points
-    from the separate fit is more than three standard errors of a prediction. Points along directions in which no other row varies
-    can't be contradicted, and are excluded.
+    from the separate fit is more than three standard errors of a prediction. A leverage point that is not in the span of the
+    other rows can't be contradicted, and is excluded.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)

@@ -120,7 +120,7 @@ class Fit:
     path: list[Radius] = field(default_factory=list)
     """All fits of the path."""
     losses: list[float] = field(default_factory=list)
-    """Loss on all entries after each round of the last fit."""
+    """Loss on all entries after each round of ``finish``, which fits all entries after the path."""
     min_sigma: float = 0.0
     """Lower bound on the scale of the loss."""
     substitute: str | None = None
@@ -219,9 +219,7 @@ class Fit:
         start = model.solver_state(solver, self.session.counted(problem))
         state = self.session.advance(problem, solver, start, STEPS_PER_ROUND, phase or path_phase(model, radius))
         state = replace(state, certificate=None, descent=None, grad=None)
-        active().evaluations(
-            current
-        ).release()  # the gradient is as large as the entries, and the next problem has another
+        active().evaluations(current).release()  # a gradient takes as much memory as the entries, and is not used again
         model = replace(model, x=state.x, radius=radius, state=state)
         if not self.biases:
             return replace(model, value=state.fun)
