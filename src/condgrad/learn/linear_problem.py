@@ -33,9 +33,9 @@ class Design:
     """Design matrix: the features, divided by a common unit, and a column of ones if there is an intercept.
 
     If there is an intercept, dense features are centred first, which changes the intercept only and improves the condition
-    number. With ``scale``, dense features are then divided by their root mean squares (with ``largest``: by their largest absolute
-    values), and sparse features, which are never centred, by their largest absolute values. Then neither the ball nor the
-    tolerance depends on the units of the features. The common unit is such that a linear combination of the features with
+    number. With ``scale``, dense features are then divided by their root mean squares (with ``largest``: by their largest
+    absolute values), and sparse features, which are never centred, by their largest absolute values. Then neither the ball nor
+    the tolerance depends on the units of the features. The common unit is such that a linear combination of the features with
     coefficients of norm 1 has a mean square over the rows of at most 1, and some combination attains 1.
 
     A coefficient for A is the coefficient of the given feature, multiplied by the scale of the feature and by ``unit`` (see
