@@ -36,7 +36,7 @@ ROUNDING = 1e-14
 SCATTER_POINTS = 8
 """Number of points at which F is evaluated to estimate the rounding errors of its values."""
 SCATTER_STEP = 1e-10
-"""Distance of these points, relative to their norm."""
+"""Distance from each of these points to the next, relative to the norm of the first."""
 SCATTER_FACTOR = 4.0
 """The rounding errors of F are assumed to be at most this factor times the largest second difference of these values."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))

@@ -42,7 +42,8 @@ class Settings:
     iterations: int = 30
     """Maximum number of iterations of each refinement; the scale rarely changes after a dozen."""
     ordinary: float = 0.99
-    """Quantile of the distances of normally distributed features above which a row is a leverage point."""
+    """A row is a leverage point if its distance is above this quantile of the distances that normally distributed features with
+    the same median distance would have."""
 
 
 SETTINGS = Settings()
@@ -133,9 +134,9 @@ def contradicted_leverage(
 ) -> tuple[np.ndarray, int]:
     """Mask of the leverage points, and the number of them that W fits although the other rows contradict them.
 
-    The other rows are fitted separately. They contradict the leverage points that W fits if the median distance of these points
-    from the separate fit is more than three standard errors of a prediction. A leverage point that is not in the span of the
-    other rows can't be contradicted, and is excluded.
+    The other rows are fitted separately, and this fit predicts y at the leverage points that W fits. If the median error of these
+    predictions is more than three of their standard errors, the other rows contradict these points. A leverage point that is not
+    in the span of the other rows can't be contradicted, and is excluded.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
@@ -192,8 +193,7 @@ def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray)
 def _refine_to_s_estimate(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray, floor: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """Reduce the M-scale of the errors of coefficients by iterations. Returns the coefficients, and the scale or the number that
-    replaces it.
+    """Reduce the M-scale of the errors A w - y by iterations that start from ``w``. Returns the best w and its scale.
 
     ``floor`` is half of the quantization step of y. Scales below ``floor`` are not compared. In place of such a scale, the number
     2 floor mean(rho(error / floor)) is returned, with Tukey's bisquare rho. This number equals ``floor`` if the scale equals

@@ -202,7 +202,8 @@ class LowRank(Structured):
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V with X = U V'.
 
-        In a run, the terms are first merged into one, because inner products with a single term are cached.
+        In a run, the terms are first merged into one, because a gradient caches its inner product with X only if X is one term
+        (see :meth:`SparsePlusLowRank.cache_product`).
         """
         if self._should_merge():
             self._merge_terms()

@@ -72,7 +72,7 @@ MIN_SCALE_SHARE = 1e-2
 MIN_SCALE_IN_STEPS = 0.5
 """Lower bound on the scale of the loss, relative to the quantization step of the values."""
 EXACT_ERROR = 0.01
-"""Held-out errors below this share of the smallest scale are treated as 0."""
+"""Held-out errors below this share of the lower bound on the scale (``min_sigma``) are treated as 0."""
 PATH_LOSS_WIDTH = 2.0
 """On the path, the loss is wider by this factor than at the end, so that large entries are not treated as outliers too early."""
 MIN_GAP, MIN_EXTRA_VALUES = 5.0, 3
@@ -96,7 +96,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name of a fit on the path in the trace. It has the rank if the rank is fixed, else the radius."""
+    """Name, in the trace, of a fit on the path. It has the rank if the rank is fixed, else the radius."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -311,7 +311,7 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # the path also continues if ``best`` has unshrunk singular values and only the fits within the ball improve
+            # ``best`` may be a refit with unshrunk singular values: the path also continues while the fits before it improve
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
