@@ -94,8 +94,8 @@ def minimize(
         options, so these can't be given here.
 
         "auto": :func:`condgrad.driver.chooser.choose` chooses among all methods that fit the problem and accept the given
-        options. The choice depends on the methods that the objective and the set have, such as ``project``, and on the measured
-        CPU time of their oracles.
+        options. The choice depends on the oracles that the objective and the set have, such as ``project``, and on the measured
+        CPU time of these oracles.
         ``result.choice`` and ``result.message`` name the chosen method and the reason. A resumed run keeps the choice of its
         checkpoint. ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6

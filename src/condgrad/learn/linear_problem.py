@@ -41,8 +41,8 @@ class Design:
     A coefficient for A is the coefficient of the given feature, multiplied by the scale of the feature and by ``unit`` (see
     :meth:`to_user`). The last row of the coefficients has the intercepts.
 
-    A has the type of the features, float32 or float64; so have ``centre``, ``scales`` and ``unit``. A is therefore the given
-    features, centred and divided by exactly these numbers, up to the rounding of its own entries.
+    A has the type of the features, float32 or float64. ``centre``, ``scales`` and ``unit`` are rounded to this type before A is
+    computed with them, so that only the entries of A have rounding errors.
     """
 
     A: Any

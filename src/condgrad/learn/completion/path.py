@@ -96,7 +96,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name, in the trace, of a fit on the path. It has the rank if the rank is fixed, else the radius."""
+    """Name of a fit on the path, for the trace. The name states the rank if the rank is fixed, else the radius."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -311,7 +311,7 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # ``best`` may be a refit with unshrunk singular values: the path also continues while the fits before it improve
+            # ``best`` may be a refit with unshrunk singular values. The path also continues while the other fits improve.
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH

@@ -36,7 +36,7 @@ outliers. They then do not define a quantization step."""
 MAX_SAMPLED_VALUES = 100_000
 """Approximate number of values that are searched for a quantization step."""
 OUTLIER_THRESHOLD = 3.0
-"""``RobustPCA`` and the linear models call errors above this multiple of sigma outliers."""
+"""In ``RobustPCA`` and the linear models, an error above this multiple of sigma is an outlier."""
 MIN_SCALE = 1e-110
 """Smaller scales are set to 0, because the derivatives of a loss with such a small width would overflow."""
 
