@@ -311,7 +311,8 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # ``best`` may be a refit with unshrunk singular values. The path also continues while the other fits improve.
+            # the path continues while ``best`` improves, which may be a refit with unshrunk singular values, and also while
+            # ``best_in_ball`` improves, the best fit that is not such a refit
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
