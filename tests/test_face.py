@@ -16,6 +16,7 @@ from condgrad.linalg.lbfgs import Iterate
 from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs, towards, updated
 from condgrad.linalg.simplex_qp import Factor
 from condgrad.points import ActiveSet
+from condgrad.solvers.evaluation import Evaluation
 from condgrad.solvers.face import Face, FaceSettings, OnFaces, settled
 from condgrad.solvers.smoothness import VALUE_NOISE
 
@@ -234,6 +235,21 @@ def test_F_never_rises_and_points_stay_in_the_set(name):
     for (before, _), (after, x) in pairwise(seen):
         assert after.fun <= before.fun + VALUE_NOISE * abs(before.fun)
         assert after.fun == pytest.approx(F.value(x), rel=1e-12) and domain.contains(x, 1e-9)
+
+
+def test_a_phase_that_ends_at_a_higher_value_is_discarded(monkeypatch):
+    """Each phase goes to the atom at which F is largest."""
+    tried = []
+
+    def to_the_worst_atom(self, F, face, gram, start, state, limit):
+        points = [face.point(w) for w in np.eye(len(start.w))]
+        fun, at = max((F.value(x), i) for i, x in enumerate(points))
+        tried.append(fun > start.fun)
+        yield Iterate(np.eye(len(start.w))[at], fun, start.grad), Evaluation(points[at], fun)
+
+    monkeypatch.setattr(OnFaces, "descend", to_the_worst_atom)
+    values = solved(tol=1e-6).trace["fun"]
+    assert any(tried) and np.all(np.diff(values[np.isfinite(values)]) <= 1e-12)
 
 
 @pytest.mark.parametrize("name", ["simplex", "l1"])
