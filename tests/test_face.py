@@ -327,15 +327,18 @@ def test_budgets_end_it_inside_and_keep_what_it_has_reached(oracle, tmp_path):
 @pytest.mark.parametrize(
     "fault", [KeyboardInterrupt(), MemoryError("no room"), BadOracle("wrong"), ZeroDivisionError("by zero")], ids=repr
 )
-def test_what_ends_a_phase_keeps_what_it_has_reached(fault):
+def test_what_ends_a_phase_keeps_what_it_has_reached(fault, monkeypatch):
     F, domain, x0 = problem()
     spent, _ = spent_by_step("values")
     k = int(np.argmax(np.diff(spent)))
     before = solved(stop=cg.Mapping(1e-14) | cg.Steps(k), output="last")
     tally = Tally(F, spent[k + 1] - 1, fault)
+    starts, improved = [], OnFaces.improved
+    monkeypatch.setattr(OnFaces, "improved", lambda *known: starts.append(known[2].fun) or improved(*known))
     result = cg.minimize(tally, domain, x0, inner="corrective", tol=1e-14, on_interrupt="return")
     assert result.status == ("interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
-    assert domain.contains(np.asarray(result.x), 1e-9) and result.lowest.fun < before.fun
+    assert domain.contains(np.asarray(result.x), 1e-9)
+    assert result.lowest.fun < starts[-1] < before.fun, "lower than at the start of the phase, not only than before the step"
 
 
 @pytest.mark.parametrize(
