@@ -338,7 +338,9 @@ def test_what_ends_a_phase_keeps_what_it_has_reached(fault, monkeypatch):
     result = cg.minimize(tally, domain, x0, inner="corrective", tol=1e-14, on_interrupt="return")
     assert result.status == ("interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
     assert domain.contains(np.asarray(result.x), 1e-9)
-    assert result.lowest.fun < starts[-1] < before.fun, "lower than at the start of the phase, not only than before the step"
+    assert result.lowest.fun < starts[-1] < before.fun, (
+        "lower than at the start of the phase, not only than before the step"
+    )
 
 
 @pytest.mark.parametrize(
