@@ -355,3 +355,10 @@ def test_a_step_uses_the_cache_of_the_wrapper_that_repeats_it() -> None:
     outer = cached(F, Evaluation(x, fun=5.0))
     assert cached(outer, Evaluation(x, fun=7.0)) is outer, "nested caches compare every point twice"
     assert outer.value(x) == 5.0
+
+
+def test_a_known_gradient_does_not_stand_for_its_value() -> None:
+    """A step may begin with the gradient alone, as after a factored phase."""
+    F = cg.Function(value_and_grad=lambda x: (float(x @ x) / 2, x), shape=(2,))
+    x = np.array([3.0, 4.0])
+    assert cached(F, Evaluation(x, grad=x)).value_and_grad(x)[0] == 12.5
