@@ -904,6 +904,14 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (
+        "inner/spectral.py",
+        "max(limit + self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level),",
+    ): "the first end of a bracket, which is doubled or halved until it is tight",
+    (
+        "learn/completion/tensor_view.py",
+        "unit = float(np.sqrt(np.mean(np.square(predicted, dtype=float)))) or 2.0",
+    ): "where the plain model is 0 everywhere, each unit is as good",
+    (
         "solvers/polish.py",
         "wrong_rank = len(falls) > 2 * asked.window and estimate >= asked.fallen * first",
     ): "equal only if an estimate has fallen by the factor 1000 to the last digit",
