@@ -308,6 +308,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("z, times = gradient_step(u, g, gamma),", "z, times = gradient_step(u, g, 2 * gamma),", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
         ("int(ESTIMATE_GROWTH * max(8, rank))", "int(10 * max(8, rank))", "the rank of an estimate grows without a limit"),
+        ("columns == reduced.n or kept + SPARE // 2 <= columns", "True", "vectors that the set keeps, left out"),
         ("SMALL_BLOCK // sum(u.shape)", "10**9", "the rank of a large estimate grows as that of a small one"),
     ],
     "inner/stops.py": [("max(self.floor, self.c * moved)", "self.floor + self.c * moved", "the sum instead of the larger")],
