@@ -166,6 +166,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
         ("if size == 0 or MIN_PAIRS * size > LARGEST * most:", "if size == 0:", "no limit of memory"),
+        ("        active().drop_values()\n", "", "the values of the step's point are kept during the phase"),
         ("max(most // size, MIN_PAIRS)", "most // size", "no phase, or one without pairs, for large factors"),
     ],
     "linalg/simplex_bfgs.py": [
