@@ -131,6 +131,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/asked.py": (BY_HAND, DRIVER),
     "driver/reached.py": (DRIVER, HONESTY),
     "driver/observation.py": (BY_HAND, INEXACT, "tests/test_learn_result.py -k parts", DRIVER, EVALUATIONS),
+    "driver/finer_witness.py": ("tests/test_finer_witness.py",),
     "driver/verification.py": ("tests/test_verification.py", BY_HAND, HONESTY, DRIVER, RESUMING),
     "driver/session.py": ("tests/test_learn_result.py",),
     "driver/audit.py": ("tests/test_verification.py tests/test_safety.py", INEXACT, HONESTY, RESUMING),
@@ -719,7 +720,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.reached.next_gap = next_check_after(k)", "pass", "the gap is measured after every step"),
         ("if not asked.checked:", "if False:", "parts of a fit are certified, step by step"),
     ],
+    "driver/finer_witness.py": [
+        ("(np.trace(E) / len(E))", "0.0", "a refined prox point leaves the ball"),
+        ("gamma * (left @ rest)", "-gamma * (left @ rest)", "a refinement in the wrong direction"),
+    ],
     "driver/verification.py": [
+        ("return self.refined(verified) if", "return verified if", "a prox point is never refined"),
         ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
         ("again = stop(replace(record, mapping=certificate.upper", "again = stop(replace(record, mapping=0.0", "checks no bound"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),
