@@ -131,6 +131,7 @@ FIRST: dict[str, tuple[str, ...]] = {
     "driver/asked.py": (BY_HAND, DRIVER),
     "driver/reached.py": (DRIVER, HONESTY),
     "driver/observation.py": (BY_HAND, INEXACT, "tests/test_learn_result.py -k parts", DRIVER, EVALUATIONS),
+    "driver/finer_witness.py": ("tests/test_finer_witness.py",),
     "driver/verification.py": ("tests/test_verification.py", BY_HAND, HONESTY, DRIVER, RESUMING),
     "driver/session.py": ("tests/test_learn_result.py",),
     "driver/audit.py": ("tests/test_verification.py tests/test_safety.py", INEXACT, HONESTY, RESUMING),
@@ -166,6 +167,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("or not (self.arrays or isinstance(new.x, LowRank))", "or self.arrays", "arrays are improved though not asked for"),
         ("            return new\n        try:", "            return state\n        try:", "a step that has converged is lost"),
         ("if size == 0 or MIN_PAIRS * size > LARGEST * most:", "if size == 0:", "no limit of memory"),
+        ("        active().drop_values()\n", "", "the values of the step's point are kept during the phase"),
         ("max(most // size, MIN_PAIRS)", "most // size", "no phase, or one without pairs, for large factors"),
     ],
     "linalg/simplex_bfgs.py": [
@@ -308,6 +310,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("z, times = gradient_step(u, g, gamma),", "z, times = gradient_step(u, g, 2 * gamma),", "twice the step"),
         ("/ gamma * (sqrt(norm2(u_t)) +", "* gamma * (sqrt(norm2(u_t)) +", "what is rounding, on another scale"),
         ("int(ESTIMATE_GROWTH * max(8, rank))", "int(10 * max(8, rank))", "the rank of an estimate grows without a limit"),
+        ("columns == reduced.n or kept + SPARE // 2 <= columns", "True", "vectors that the set keeps, left out"),
         ("SMALL_BLOCK // sum(u.shape)", "10**9", "the rank of a large estimate grows as that of a small one"),
     ],
     "inner/stops.py": [("max(self.floor, self.c * moved)", "self.floor + self.c * moved", "the sum instead of the larger")],
@@ -717,7 +720,12 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         ("self.reached.next_gap = next_check_after(k)", "pass", "the gap is measured after every step"),
         ("if not asked.checked:", "if False:", "parts of a fit are certified, step by step"),
     ],
+    "driver/finer_witness.py": [
+        ("(np.trace(E) / len(E))", "0.0", "a refined prox point leaves the ball"),
+        ("gamma * (left @ rest)", "-gamma * (left @ rest)", "a refinement in the wrong direction"),
+    ],
     "driver/verification.py": [
+        ("return self.refined(verified) if", "return verified if", "a prox point is never refined"),
         ('again.status == "converged"', "True", "any ending of the check is a confirmation"),
         ("again = stop(replace(record, mapping=certificate.upper", "again = stop(replace(record, mapping=0.0", "checks no bound"),
         ("gamma=1 / (2 * L), step=claim.step or claim.gamma", "step=claim.step", "verified for a step size that it chose itself"),

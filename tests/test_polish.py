@@ -21,6 +21,7 @@ from condgrad.linalg.lanczos import SPARE
 from condgrad.linalg.lbfgs import Iterate, Pairs, lbfgs
 from condgrad.paper.runs import spec_of
 from condgrad.points import inner, norm2
+from condgrad.runtime.cache import active
 from condgrad.solvers import NCGS, Polished, PolishSettings, Setup, WarmStart, build
 from condgrad.solvers.smoothness import VALUE_NOISE
 
@@ -510,21 +511,25 @@ def test_pairs_are_float32_for_large_factors_and_for_float32_data(monkeypatch):
         found = states(cg.Problem(F, domain), solver_of(F, domain, pairs=10, max_numbers=limit), 3)
         assert found[-1].fun < found[0].fun
         for most, size, dtype in made:
-            large = 20 * size > limit
+            large = 20 * size > limit // 2
             assert dtype == (np.float32 if large or F is single else float)
             assert most == min(10, max(limit // (2 * size), 3))
         assert any(dtype == np.float32 for *_, dtype in made) == (F is single or limit == 2**14)
 
 
 def test_a_run_holds_one_gradient_while_a_phase_computes_the_next():
-    """A gradient is as large as the data. That of the step is needed for the check of L; before the step none is kept."""
+    """A gradient is as large as the data. That of the step is needed for the check of L; before the step none is kept.
+
+    The values of the point of the step on the pattern are as large, and are not kept.
+    """
     objective, domain = completion()
-    alive, most, inside = WeakSet(), [], []
+    alive, most, values, inside = WeakSet(), [], [], []
 
     class Watched(Tally):
         def grad(self, x):
             if inside:
                 most.append(len(alive))  # before the next one
+                values.append(len(active().values(objective.pattern)))
             found = self._objective.grad(x)
             alive.add(found)
             return found
@@ -543,7 +548,7 @@ def test_a_run_holds_one_gradient_while_a_phase_computes_the_next():
     solver = WarmStart(Noted(solver.solver, solver.inner, solver.eps), 5)
     problem = cg.Problem(Watched(objective), domain)
     result = cg.run(problem, solver, domain.low_rank_start(), cg.Steps(4), output="last")
-    assert result.steps == 4 and len(most) > 20 and max(most) == 1
+    assert result.steps == 4 and len(most) > 20 and max(most) == 1 and max(values) == 0
 
 
 @pytest.mark.parametrize(("small", "growth"), [(2**18, 2.5), (0, 1.5), (220 * 40, 2.0)])

@@ -10,7 +10,8 @@ from tests.contract.inners import moved, rounding, watched
 
 import condgrad as cg
 from condgrad.inner import absolute, relative
-from condgrad.inner.spectral import SMALL_BLOCK, SPARE, BlockResidual
+from condgrad.inner.spectral import SMALL_BLOCK, SPARE, BlockResidual, kept_vectors
+from condgrad.linalg.lanczos import singular_ritz
 from condgrad.points import LowRank, Pattern, SparsePlusLowRank, norm2
 
 SMALL = {
@@ -340,6 +341,23 @@ def test_a_decomposition_after_passes_finds_what_they_miss(shape):
     }
     assert np.linalg.norm(found[0].point - exact) > 0.1
     assert np.linalg.norm(found[90].point - exact) <= 1e-9 and found[90].gap <= 1e-9
+
+
+@pytest.mark.parametrize("shape", [(90, 70), (70, 90)])
+@pytest.mark.parametrize("rank", [0, 1, 20, 70])
+@pytest.mark.parametrize("radius", [1e-9, 5.0, 1e4])
+def test_a_block_for_the_vectors_that_a_set_keeps(shape, rank, radius):
+    """One pass from the block gives the projection, whether fewer or more columns are expected. Values may be equal, or 0."""
+    rng = np.random.default_rng(0)
+    left, right = (np.linalg.qr(rng.standard_normal((n, 70)))[0][:, :rank] for n in shape)
+    z = (left * np.linspace(2.0, 1.0, rank).round(1)) @ right.T
+    domain = cg.NuclearBall(shape, radius)
+    exact = domain.project(z)
+    for columns in (0, 12, 40, 1000):
+        block = kept_vectors(domain, z, columns)
+        U, values, V = singular_ritz(z, block)
+        np.testing.assert_allclose((U * domain.shrink(values)) @ V.T, exact, rtol=0, atol=1e-13)
+        assert block.shape[1] <= max(int(np.sum(domain.shrink(values) > 0)), 1) + SPARE
 
 
 def test_the_rank_of_an_estimate_grows_by_half_where_blocks_are_large(monkeypatch: pytest.MonkeyPatch) -> None:

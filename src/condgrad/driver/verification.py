@@ -9,6 +9,7 @@ from math import inf, isfinite, nan, sqrt
 from condgrad.certificate import Certificate
 from condgrad.driver.asked import Asked
 from condgrad.driver.audit import Audit, next_check_after
+from condgrad.driver.finer_witness import finer_witness
 from condgrad.driver.observation import Observer
 from condgrad.driver.reached import Reached
 from condgrad.driver.vertices import Compared, probe
@@ -50,11 +51,23 @@ class Verifier:
         if L and claim.gamma > (1 + 1e-9) / (2 * L):
             claim = replace(claim, gamma=1 / (2 * L), step=claim.step or claim.gamma)
         verified = self.audit.with_slack(claim.verify(self.asked.measured))
-        if claim.step is None or verified.upper <= (self.asked.eps or 0.0):
+        eps = self.asked.eps or 0.0
+        if verified.upper <= eps:
             return verified
+        if claim.step is None:
+            return self.refined(verified) if verified.floor <= eps and verified.norm**2 <= eps else verified
         # a long step magnifies rounding errors; the prox point is a valid witness for every step size, so gamma is tried too
         short = self.audit.with_slack(replace(claim, step=None).verify(self.asked.measured))
         return min(verified, short, key=self.asked.rank)
+
+    def refined(self, verified: Certificate) -> Certificate:
+        """The certificate with a witness that has fewer rounding errors, if there is one and the certificate is better."""
+        measured, x = self.asked.measured, verified.x
+        prox = finer_witness(self.asked.problem.domain, measured.objective.grad(x), x, verified.prox, verified.gamma)
+        if prox is None:
+            return verified
+        finer = self.audit.with_slack(replace(verified, prox=prox).verify(measured))
+        return min(verified, finer, key=self.asked.rank)
 
     def least_smoothness(self, claim: Certificate) -> float:
         """Lower bound on L from the gradients at the two points of a certificate, divided by MAX_STEP_RATIO.

@@ -116,6 +116,10 @@ class Cache:
         """Values of low-rank matrices on the entries of a pattern; the keys are the ``Factors`` of the matrices."""
         return self._values.setdefault(pattern, Recent())
 
+    def drop_values(self) -> None:
+        """Drop the values of all points on patterns. Called before many other points are evaluated, to save memory."""
+        self._values.clear()
+
     def evaluations(self, objective: Any) -> Evaluations:
         """The last evaluations of an objective."""
         return self._evaluations.setdefault(objective, Evaluations())
