@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks import plain_peers
 from benchmarks.defaults_data import SETS, SHARED, DataSet
+from benchmarks.defaults_tables import ASIDE
 from benchmarks.harness import Claim, Job, Row, arguments, finish, table, work_off
 from condgrad.learn import RobustCompletion, RobustLinearRegressor, RobustPCA, SigmoidClassifier
 from condgrad.learn.images import Image, restore
@@ -183,7 +184,7 @@ def main() -> None:
         parser.add_argument("--only", default="", metavar="TEXT", help="sets whose name or kind contains this text")
 
     args = arguments(__doc__, more)
-    wanted = [one for one in SETS if args.all or one.held_out == args.aside]
+    wanted = [one for one in SETS + ASIDE if args.all or one.held_out == args.aside]
     chosen = [one for one in wanted if args.only in f"{one.name} {one.kind}"]
     missing = [one for one in chosen if one.needs and not (SHARED / one.needs).exists()]
     if missing:

@@ -82,6 +82,8 @@ def _refit(
     sides, used = (P, Q), np.append(ridge is not None, _strong(model))
     columns = sides[across_axis] * values
     own, other, targets = entries.select(objective, axis, outlying)
+    order = np.lexsort((other, own))  # the order of the entries differs on a cluster, and random subsets depend on it
+    own, other, targets = own[order], other[order], targets[order]
     targets = (targets - model.biases.mean - biases[across_axis][other]) / model.sigma
     present = biases[axis][outlying][own] + np.einsum("ij,ij->i", sides[axis][outlying][own], columns[other])
     present /= model.sigma

@@ -65,6 +65,9 @@ PATIENCE_IF_FEW radii, because the error on few entries is noisy."""
 PATIENCE_AT_START = 9
 """At the start of the path, radii may be too small for any gain over a model that has biases only. As long as there is no gain,
 the radius is doubled, up to this number of times. The best radius may be a hundred times the first radius."""
+LIMITING_SHARE, MIN_UNLIMITED_IMPROVEMENT = 0.9, 0.01
+"""The ball limits x if the nuclear norm of x is at least LIMITING_SHARE times the radius. If not, a larger radius is an
+improvement only if it decreases the held-out loss by more than the share MIN_UNLIMITED_IMPROVEMENT."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
@@ -314,7 +317,8 @@ class Fit:
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
             # the path also continues if ``best`` has unshrunk singular values and only the fits within the ball improve
-            worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
+            least = MIN_IMPROVEMENT if limits(model) else MIN_UNLIMITED_IMPROVEMENT
+            worse = 0 if best.beats(before[0], least) or best_in_ball.beats(before[1], least) else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
             else:
@@ -445,6 +449,11 @@ class Fit:
         self.session.add(result, CERTIFICATE)
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=self.session.whole(result))
+
+
+def limits(model: Model) -> bool:
+    """Whether the ball limits x. If it does not, the fit at a larger radius differs only because it takes more steps."""
+    return float(model.x.svd()[1].sum()) >= LIMITING_SHARE * model.radius
 
 
 def solver_for(model: Model) -> NCGS:
