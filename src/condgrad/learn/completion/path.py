@@ -317,8 +317,10 @@ class Fit:
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
             # the path also continues if ``best`` has unshrunk singular values and only the fits within the ball improve
-            least = MIN_IMPROVEMENT if limits(model) else MIN_UNLIMITED_IMPROVEMENT
-            worse = 0 if best.beats(before[0], least) or best_in_ball.beats(before[1], least) else worse + 1
+            pairs = (best, before[0]), (best_in_ball, before[1])
+            improved = any(new.beats(old, MIN_UNLIMITED_IMPROVEMENT) for new, old in pairs)
+            improved = improved or (any(new is not old for new, old in pairs) and limits(model))
+            worse = 0 if improved else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
             else:
