@@ -108,10 +108,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     averaging_ : (rank, implicit, adaptive, radius) or None
         Settings of the average over the posterior; None for a single fit. ``radius`` is the radius of the fit from which the
         sampler started.
-    view_ : (period, loss, sigma, truncation, smoothness, radius) or None
-        Settings of the tensor view: the loss and the scale by which outliers are recognised, the share of the singular values of
-        each unfolding that are not shrunk, the weight of the temporal smoothness, and the radius of the matrix fit from which the
-        first outliers are found. None without ``period``, or if the matrix fit predicts held-out entries better.
+    view_ : (period, loss, sigma, truncations, smoothness, radius) or None
+        Settings of the tensor view: the loss and the scale by which outliers are recognised, the shares of the singular values of
+        each unfolding that are not shrunk (completions with several shares are averaged), the weight of the temporal smoothness,
+        and the radius of the matrix fit from which the first outliers are found. None without ``period``, or if the matrix fit
+        predicts held-out entries better.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
         One record for each fit of the path. These fits do not use the held-out entries. Radii are compared by ``error``, a root
         mean square error in which each held-out entry has its inlier weight under ``loss``. ``rmse``, ``mae`` and
