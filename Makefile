@@ -83,7 +83,7 @@ bench-large: $(PEERS)/ready  ## RobustCompletion with defaults on 10 million ent
 bench-regressor: $(VENV)/ready  ## RobustLinearRegressor against robust regressions of scikit-learn, where data are wrong
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.regressor --check
 
-bench-defaults: $(VENV)/ready  ## estimators with their defaults against tuned plain methods, on 84 data sets
+bench-defaults: $(VENV)/ready  ## estimators with their defaults against tuned plain methods, on 100 data sets
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.one_sided --check
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m benchmarks.defaults --all --check
 

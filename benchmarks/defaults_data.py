@@ -116,20 +116,21 @@ def holes(load: Callable[[int], np.ndarray], kind: str, days: int = 0) -> Callab
     return make
 
 
-def _table(name: str) -> np.ndarray:
+def read_table(name: str) -> np.ndarray:
+    """A table of the folder of traffic data."""
     with gzip.open(SHARED / "traffic" / name, "rt") as file:
         return np.loadtxt(file)
 
 
 def traffic(seed: int) -> np.ndarray:
     """Sensors and hours side by side: 8 sensors x 24 hours in the columns of 150 days."""
-    hours = _table("traffic.txt.gz")[: 24 * 150, :8]
+    hours = read_table("traffic.txt.gz")[: 24 * 150, :8]
     return hours.reshape(150, 24 * 8)
 
 
 def temperature(seed: int) -> np.ndarray:
     """25 stations x 300 days, from another day for each seed."""
-    return _table("temperature.txt.gz")[3000 * seed : 3000 * seed + 300].T
+    return read_table("temperature.txt.gz")[3000 * seed : 3000 * seed + 300].T
 
 
 def metro(seed: int) -> np.ndarray:
@@ -516,9 +517,9 @@ SETS = [
     DataSet("photograph, buildings, 30 % wrong", "image", True, False, photograph("china.jpg", (120, 220), 0.3)),
     DataSet("photograph, flower, 30 % wrong", "image", True, False, photograph("flower.jpg", (120, 220), 0.3)),
     DataSet("matrix, real group of 4 %", "completion", False, False, group(30, 24)),
-    DataSet("matrix, real group of 5 %, taller", "completion", False, True, group(60, 15, amount=3.0)),
-    DataSet("matrix, real group of 3 %, scattered 5 %", "completion", True, True, group(27, 20, "scattered 5")),
-    DataSet("matrix, rows 10 %", "completion", True, True, synthetic("rows 10")),
+    DataSet("matrix, real group of 5 %, taller", "completion", False, False, group(60, 15, amount=3.0)),
+    DataSet("matrix, real group of 3 %, scattered 5 %", "completion", True, False, group(27, 20, "scattered 5")),
+    DataSet("matrix, rows 10 %", "completion", True, False, synthetic("rows 10")),
     DataSet("friedman", "regression", False, True, friedman(0.0)),
     DataSet("friedman, one-sided 20 %", "regression", True, True, friedman(0.2)),
     DataSet("houses", "regression", False, True, houses(0.0)),

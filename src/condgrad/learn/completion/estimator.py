@@ -15,10 +15,11 @@ from condgrad.learn.completion import entries, storage
 from condgrad.learn.completion.biases import Biases
 from condgrad.learn.completion.choice import average_all, choose
 from condgrad.learn.completion.coarse import MAX_SEARCHED_ENTRIES, choose_on_sample
+from condgrad.learn.completion.consensus import refit_by_consensus
 from condgrad.learn.completion.entries import Entries
 from condgrad.learn.completion.model import Model
 from condgrad.learn.completion.observed import InMemory, Observed
-from condgrad.learn.completion.path import STEPS_PER_ROUND, Fit
+from condgrad.learn.completion.path import REDESCENDING_LOSSES, STEPS_PER_ROUND, Fit
 from condgrad.learn.completion.prediction import FLOATS, SPARSE_FORMATS, Predicting
 from condgrad.learn.completion.robust_scale import AUTO, loss_or_auto
 from condgrad.learn.completion.table_labels import append_labels, labels_of, match_labels, named_by, renumber_new_rows
@@ -107,10 +108,11 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
     averaging_ : (rank, implicit, adaptive, radius) or None
         Settings of the average over the posterior; None for a single fit. ``radius`` is the radius of the fit from which the
         sampler started.
-    view_ : (period, loss, sigma, truncation, smoothness, radius) or None
-        Settings of the tensor view: the loss and the scale by which outliers are recognised, the share of the singular values of
-        each unfolding that are not shrunk, the weight of the temporal smoothness, and the radius of the matrix fit from which the
-        first outliers are found. None without ``period``, or if the matrix fit predicts held-out entries better.
+    view_ : (period, loss, sigma, truncations, smoothness, radius) or None
+        Settings of the tensor view: the loss and the scale by which outliers are recognised, the shares of the singular values of
+        each unfolding that are not shrunk (completions with several shares are averaged), the weight of the temporal smoothness,
+        and the radius of the matrix fit from which the first outliers are found. None without ``period``, or if the matrix fit
+        predicts held-out entries better.
     path_ : list of (radius, error, rank, loss, free, rmse, mae, median_error, averaged)
         One record for each fit of the path. These fits do not use the held-out entries. Radii are compared by ``error``, a root
         mean square error in which each held-out entry has its inlier weight under ``loss``. ``rmse``, ``mae`` and
@@ -393,6 +395,9 @@ class RobustCompletion(Predicting, storage.StoredCompletion, OneToOneFeatureMixi
             model = fit.finish(model if model.radius else replace(model, radius=fit.path[0].radius), steps, tol)
             if fit.averaging is not None:
                 model = average_all(fit, model)
+            robust = loss == AUTO or loss in REDESCENDING_LOSSES
+            if robust and fit.loss != "squared" and np.isinf(radius) and certify is None:
+                model = refit_by_consensus(all_entries, model, fit.biases, fit.entries, rng)
             if fit.view is not None:
                 fit.view = fit.view._replace(radius=model.radius)
                 model = fit_view(all_entries, model, fit.view)

@@ -65,6 +65,9 @@ PATIENCE_IF_FEW radii, because the error on few entries is noisy."""
 PATIENCE_AT_START = 9
 """At the start of the path, radii may be too small for any gain over a model that has biases only. As long as there is no gain,
 the radius is doubled, up to this number of times. The best radius may be a hundred times the first radius."""
+LIMITING_SHARE, MIN_UNLIMITED_IMPROVEMENT = 0.9, 0.01
+"""The ball limits x if the nuclear norm of x is at least LIMITING_SHARE times the radius. If not, a larger radius is an
+improvement only if it decreases the held-out loss by more than the share MIN_UNLIMITED_IMPROVEMENT."""
 MAX_ROUNDS = 60
 """Maximum number of rounds at one radius, and of radii on the path."""
 MIN_SCALE_SHARE = 1e-2
@@ -313,7 +316,10 @@ class Fit:
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
             # the path continues while ``best`` improves, which may be a refit with unshrunk singular values, and also while
             # ``best_in_ball`` improves, the best fit that is not such a refit
-            worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
+            pairs = (best, before[0]), (best_in_ball, before[1])
+            improved = any(new.beats(old, MIN_UNLIMITED_IMPROVEMENT) for new, old in pairs)
+            improved = improved or (any(new is not old for new, old in pairs) and limits(model))
+            worse = 0 if improved else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH
             else:
@@ -444,6 +450,11 @@ class Fit:
         self.session.add(result, CERTIFICATE)
         assert isinstance(result.x, LowRank)
         return replace(model, x=result.x, result=self.session.whole(result))
+
+
+def limits(model: Model) -> bool:
+    """Whether the ball limits x. If it does not, the fit at a larger radius differs only because it takes more steps."""
+    return float(model.x.svd()[1].sum()) >= LIMITING_SHARE * model.radius
 
 
 def solver_for(model: Model) -> NCGS:

@@ -13,6 +13,7 @@ from condgrad.data import Cleanup
 from condgrad.learn.completion.choice import ADAPTIVE_EVIDENCE, NARROWER_EVIDENCE
 from condgrad.learn.completion.estimator import RobustCompletion
 from condgrad.learn.completion.path import CERTIFICATE
+from condgrad.learn.completion.tensor_view import shares_of
 from condgrad.report import Block, Curve, Plot, Table, Text, environment, write
 from condgrad.report.run_report import MAPPING_NOTE, UNITS
 
@@ -136,7 +137,7 @@ def view_sentences(model: RobustCompletion) -> list[str]:
         ]
     smooth = f"with a temporal smoothness of {view.smoothness:g}" if view.smoothness else "without temporal smoothness"
     return [
-        f"The table was completed as a tensor with a period of {view.period} columns, {view.truncation:.0%} of the singular "
+        f"The table was completed as a tensor with a period of {view.period} columns, {shares_of(view)} of the singular "
         f"values of each unfolding unshrunk, {smooth}: held-out entries are predicted better than by the plain fit."
     ]
 

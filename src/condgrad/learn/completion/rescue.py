@@ -34,18 +34,20 @@ def rescue(objective: Any, model: Model, which: str | None, entries: Observed | 
     """
     entries = InMemory() if entries is None else entries
     for axis, ridge in enumerate(RIDGES[which]):
-        outlying = _outlying(entries, objective, model, axis, which is not None)
+        outlying = outlying_rows(entries, objective, model, axis, which is not None, _parameters_per_row(model))
         if len(outlying):
             model = _refit(entries, objective, model, axis, outlying, ridge)
     return model
 
 
-def _outlying(entries: Observed, objective: Any, model: Model, axis: int, with_biases: bool) -> np.ndarray:
-    """Rows (axis 0) or columns (axis 1) that have mostly outliers, and at least twice as many entries as parameters."""
+def outlying_rows(
+    entries: Observed, objective: Any, model: Model, axis: int, with_biases: bool, parameters: int
+) -> np.ndarray:
+    """Rows (axis 0) or columns (axis 1) that have mostly outliers, and at least twice as many entries as ``parameters``."""
     current = entries.minus(objective, model.biases if with_biases else None, model.loss)
     reweighted, counts = entries.reweighted(current, model.x, model.loss), entries.counts(objective, axis)
     total = reweighted.column_sums(np.zeros(objective.pattern.shape[0]))[0] if axis else reweighted.row_weight
-    return np.flatnonzero((total < counts / 2) & (counts >= 2 * _parameters_per_row(model)))
+    return np.flatnonzero((total < counts / 2) & (counts >= 2 * parameters))
 
 
 def _refit(
@@ -74,11 +76,20 @@ def _refit(
     )
     if not better.any():
         return model
-    new_side, new_bias = sides[axis] * values, biases[axis].copy()
-    new_side[outlying[better]], new_bias[outlying[better]] = factors[better], bias[better]
+    return with_rows(model, axis, outlying[better], bias[better], factors[better])
+
+
+def with_rows(model: Model, axis: int, chosen: np.ndarray, bias: np.ndarray, factors: np.ndarray) -> Model:
+    """Replace the biases and factors of the rows (axis 0) or columns (axis 1) ``chosen``.
+
+    The factors are those of P * values (or Q * values), where P values Q' is the singular value decomposition of x.
+    """
+    P, values, Q = model.x.svd()
+    side, biases = (P, Q)[axis] * values, (model.biases.rows, model.biases.cols)[axis].copy()
+    side[chosen], biases[chosen] = factors, bias
     if axis == 0:
-        return replace(model, x=LowRank(new_side, Q), biases=replace(model.biases, rows=new_bias), state=None)
-    return replace(model, x=LowRank(P, new_side), biases=replace(model.biases, cols=new_bias), state=None)
+        return replace(model, x=LowRank(side, Q), biases=replace(model.biases, rows=biases), state=None)
+    return replace(model, x=LowRank(P, side), biases=replace(model.biases, cols=biases), state=None)
 
 
 def _median_errors(own: np.ndarray, errors: np.ndarray, parameters: int) -> np.ndarray:

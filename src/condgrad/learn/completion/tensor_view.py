@@ -9,8 +9,9 @@ smoothness. The problem is solved by the alternating direction method of multipl
 Sun 2020). If the inlier weight of an observed entry falls below one half, the entry is an outlier. It is then treated as missing,
 until a later iterate predicts it again.
 
-The ranks, the smoothness and the scale of the loss are chosen on held-out entries. The tensor view is used only if it predicts
-held-out entries better than the low-rank matrix.
+The ranks, the smoothness and the scale of the loss are chosen on held-out entries. The mean of completions with several ranks is
+used unless held-out entries speak against it. The tensor view is used only if it predicts held-out entries better than the
+low-rank matrix.
 
 References
 ----------
@@ -61,7 +62,8 @@ class Settings:
     check_every: int = 3
     """Number of iterations from one determination of outliers to the next."""
     truncations: tuple[float, ...] = (0.05, 0.1, 0.2)
-    """Candidates for the share of the singular values of an unfolding that are not shrunk."""
+    """Candidates for the share of the singular values of an unfolding that are not shrunk. The mean of the completions with all
+    of them is a candidate too: if singular values decay slowly, its error is smaller than that of each completion."""
     smoothness: tuple[float, ...] = (3e-3, 3e-2)
     """Candidates for mu, in addition to 0."""
     widths: tuple[float, ...] = (8.0, 4.0, 2.0, 1.0)
@@ -69,6 +71,9 @@ class Settings:
 
 
 SETTINGS = Settings()
+MEAN_EVIDENCE = -2.0
+"""The mean of the completions is used unless there is this much evidence against it. The held-out errors of the best completion
+are too small, because it was chosen by them."""
 HELD_OUT_SHARE = 0.1
 """Share of the entries that is held out."""
 
@@ -200,14 +205,9 @@ def fit_view(objective: Completion, plain: Model, view: TensorView) -> Model:
     table, observed, inliers = np.zeros(shape), np.zeros(shape, bool), np.zeros(shape, bool)
     table[rows, cols], observed[rows, cols] = objective.values / unit, True
     inliers[rows, cols] = view.loss == "squared" or is_inlier((objective.values - predicted) / unit)
-    found = complete_tensor(
-        table.reshape(tensor),
-        observed.reshape(tensor),
-        inliers.reshape(tensor),
-        view.truncation,
-        view.smoothness,
-        None if view.loss == "squared" else is_inlier,
-    )
+    given = table.reshape(tensor), observed.reshape(tensor), inliers.reshape(tensor)
+    judge = None if view.loss == "squared" else is_inlier
+    found = np.mean([complete_tensor(*given, share, view.smoothness, judge) for share in view.truncations], axis=0)
     low_rank = unit * found.reshape(shape) - plain.biases.mean - plain.biases.rows[:, None] - plain.biases.cols
     low_rank[~observed.any(axis=1)] = 0.0  # a row without observed entries is predicted by the biases
     left, values, right = np.linalg.svd(low_rank, full_matrices=False)
@@ -250,17 +250,18 @@ def search_views(
     evidence: Callable[[Validated, Validated], float],
     narrower_evidence: float,
 ) -> tuple[TensorView, Validated]:
-    """Find the best tensor view on held-out entries. The scale of the loss is chosen first, then the ranks, then the smoothness.
+    """Find the best tensor view on held-out entries. The scale of the loss is chosen first, then the ranks, then the smoothness,
+    and last whether the completions with all candidates of the ranks are averaged.
 
     ``evidence(new, old)`` is the evidence that ``new`` is better. If the best view so far ignores no outliers, a view that
     ignores outliers needs more evidence than ``narrower_evidence`` to replace it.
     """
     assert fit.period is not None and isinstance(fit.loss, str)
     robust = "welsch" if auto and fit.loss in CONVEX_LOSSES else fit.loss
-    first = TensorView(fit.period, fit.loss, plain.sigma, SETTINGS.truncations[0], 0.0, plain.radius)
+    first = TensorView(fit.period, fit.loss, plain.sigma, SETTINGS.truncations[:1], 0.0, plain.radius)
 
     def tried(view: TensorView) -> tuple[TensorView, Validated]:
-        fit.report(f"tensor view: {view.loss} loss, {view.truncation:.0%} unshrunk, smoothness {view.smoothness:g}", 4)
+        fit.report(f"tensor view: {view.loss} loss, {shares_of(view)} unshrunk, smoothness {view.smoothness:g}", 4)
         return view, held_out.validate(fit, fit_view(train, plain, view))
 
     widths: tuple[float, ...] = () if robust == "squared" else (1.0,) if fit.sigma is not None else SETTINGS.widths
@@ -272,10 +273,17 @@ def search_views(
         now = tried(view)
         if evidence(now[1], best[1]) > (narrower_evidence if best[0].loss == "squared" else 0.0):
             best = now
-    settings: list[dict[str, Any]] = [{"truncation": share} for share in SETTINGS.truncations[1:]]
-    settings += [{"smoothness": size} for size in SETTINGS.smoothness]
-    for change in settings:
+    changes: list[dict[str, Any]] = [{"truncations": (share,)} for share in SETTINGS.truncations[1:]]
+    changes += [{"smoothness": size} for size in SETTINGS.smoothness]
+    for change in changes:
         now = tried(best[0]._replace(**change))
         if evidence(now[1], best[1]) > 0.0:
             best = now
-    return best
+    mean = tried(best[0]._replace(truncations=SETTINGS.truncations))
+    return mean if evidence(mean[1], best[1]) > MEAN_EVIDENCE else best
+
+
+def shares_of(view: TensorView) -> str:
+    """The shares of the singular values that are not shrunk, such as "5%, 10% and 20%"."""
+    *first, last = (f"{share:.0%}" for share in view.truncations)
+    return f"{', '.join(first)} and {last}" if first else last

@@ -84,8 +84,9 @@ class TensorView(NamedTuple):
     """Loss by whose inlier weights outliers are recognised. With "squared", no entry is an outlier."""
     sigma: float
     """Scale of the loss."""
-    truncation: float
-    """Share of the singular values of each unfolding that are not shrunk."""
+    truncations: tuple[float, ...]
+    """Shares of the singular values of each unfolding that are not shrunk. If there are several, the completions with these
+    shares are averaged."""
     smoothness: float
     """Weight mu of the squared differences of neighbouring columns; 0 for no temporal smoothness."""
     radius: float
