@@ -21,7 +21,8 @@ from condgrad.objectives.softmax import CrossEntropy, SoftmaxError
 CONVEX, BOUNDED = "logistic", "sigmoid"
 MEDIAN_MARGIN = 6.0
 """Held-out scores are scaled to this median margin before mistakes are counted. A small radius makes all scores small, and the
-bounded loss of scores near 0 hardly depends on the label."""
+bounded loss of scores near 0 hardly depends on the label. With a median margin of 3, the count depended much on the margins of
+rows without mistakes; results hardly change between 5 and 12."""
 
 
 def losses_for(columns: int) -> dict[str, Loss]:

@@ -162,10 +162,11 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         that are large enough. "auto": "squared", "huber" or "welsch", the last only if held-out rows prefer it to the others.
     constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
         Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given, if there are fewer than
-        5 rows per coefficient or more than 500 features, or if the held-out loss is clearly smaller with such a ball; else None.
+        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given. Otherwise "l1" or "l2",
+        as held-out rows prefer, if there are fewer than 5 rows per coefficient or more than 500 features, or if the held-out loss
+        is clearly smaller with such a ball; else None.
     radius : float or "auto", default "auto"
-        Radius r of the ball. "auto": the best on held-out rows along a path of radii.
+        Radius r of the ball. "auto": the best on held-out rows along a path of radii, in 5 folds with fewer than 2,000 rows.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". By default every feature is a group.
     sigma : float, default None
@@ -192,6 +193,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Intercept b.
     radius_ : float or None
         Radius of the ball, as given or found; None if there is no ball.
+    constraint_ : str or None
+        Norm of the ball, as given or found; None if there is no ball.
     loss_ : str
         Loss, as given or chosen.
     candidates_ : dict of str and float
@@ -396,7 +399,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Norm of the ball, as in :class:`RobustLinearRegressor`.
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii: in 8 folds with 100 to
-        1,999 rows, in 3 with fewer. The largest radii of the path are so large that the ball is hardly active.
+        1,999 rows, in 5 with fewer. The largest radii of the path are so large that the ball is hardly active.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     fit_intercept : bool, default True

@@ -18,7 +18,7 @@ AUTO_LOSSES = ("squared", "huber", "welsch")
 REDESCENDING_EVIDENCE = 2.0
 """Evidence that a redescending loss needs if there is no gap in its errors, so that they may be the tail of real structure."""
 LARGE, SKEWED_ERRORS = 2.0, 3.0
-"""Errors above LARGE times the scale of the inliers are large. Errors are skewed if the sum of the signs of the large ones is more
+"""Errors above LARGE times the scale of the inliers are large. Errors are skewed if the sum of the signs of large ones is more
 than SKEWED_ERRORS standard deviations from 0."""
 
 

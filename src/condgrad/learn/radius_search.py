@@ -164,7 +164,8 @@ class _Search:
         width = self.sigma or self._inlier_scale(start)
         radius = None if self.radius == "auto" else self.radius
         fit = self.train.fit(loss_for(name, 1.0), radius, start, width)
-        return Searched(None, radius, self.sigma or self._inlier_scale(fit.x), fit.x, [])
+        constraint = None if radius is None else self.data.constraint
+        return Searched(constraint, radius, self.sigma or self._inlier_scale(fit.x), fit.x, [])
 
     def with_ball(self, name: str, free: Searched, constraints: tuple[str | None, ...]) -> Searched:
         """The best fit in a ball, if it is clearly better than the fit without a ball; else the fit without a ball."""
@@ -324,7 +325,7 @@ def mean_loss(loss: Loss, errors: np.ndarray, weights: np.ndarray | None) -> flo
 
 
 def clearly_positive(differences: np.ndarray, weights: np.ndarray | None) -> bool:
-    """Whether the weighted mean is more than 2 standard errors above 0. If the true mean is 0, the probability of this is 1/44."""
+    """Whether the weighted mean is more than 2 standard errors above 0. By chance, this has a probability of 1/44."""
     weights = np.ones(len(differences)) if weights is None else weights
     mean = np.average(differences, weights=weights)
     variance = np.average((differences - mean) ** 2, weights=weights)
