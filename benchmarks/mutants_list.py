@@ -871,6 +871,7 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
         (" and np.abs(np.diag(x) - 1).max() <= tolerance", "", "matrices with any diagonal are contained"),
         ("values[0] >= -tolerance * len(x)", "values[-1] >= -tolerance * len(x)", "matrices that are not positive are contained"),
         ("vectors**2 @ plus - 1.0", "vectors**2 @ plus + 1.0", "the slope of the projection's dual with the wrong sign"),
+        ("else 8 * _dual_solution(G / 8).y", "else 1.0 - np.diag(G)", "a far point's search begins at its diagonal"),
     ],
     "objectives/completion.py": [
         ("if self.dtype == np.float32 or self.n_terms", "if self.n_terms", "float32 computed in float32"),
@@ -904,13 +905,21 @@ HAND_WRITTEN: dict[str, list[tuple[str, str, str]]] = {
 
 EQUIVALENT: dict[tuple[str, str], str] = {
     (
+        "linalg/simplex_qp.py",
+        "if guess is not None and float(guess[1] @ guess[0] - pull @ guess[0]) / 3 < value:",
+    ): "from which of two starts the minimiser is searched",
+    (
+        "inner/spectral.py",
+        "max(limit + self.level, 0.0) + float(np.linalg.norm(self.coupling)) + EPS * abs(self.level),",
+    ): "the first end of a bracket, which is doubled or halved until it is tight",
+    (
+        "learn/completion/tensor_view.py",
+        "unit = float(np.sqrt(np.mean(np.square(predicted, dtype=float)))) or 2.0",
+    ): "where the plain model is 0 everywhere, each unit is as good",
+    (
         "solvers/polish.py",
         "wrong_rank = len(falls) > 2 * asked.window and estimate >= asked.fallen * first",
     ): "equal only if an estimate has fallen by the factor 1000 to the last digit",
-    (
-        "domains/spectral/elliptope.py",
-        "while there.value > here.value + 0.0002 * step * descent + 1e-13 * abs(here.value) and step > 1e-6:",
-    ): "another constant of a sufficient decrease, with which the search converges as well",
     (
         "domains/combinators/half_space_cut.py",
         "if excess(0.0) < 0.0:",

@@ -5,9 +5,9 @@ with the plain ones. ``kills``: workers are killed by SIGKILL at random moments 
 resumed; the result has the bits of an undisturbed run. ``traffic``: bytes that the workers send, by Dask's own counters, beside
 the cost model of docs/distributed.md. ``split``: a worker in a network namespace of its own whose link is cut (needs root and
 iproute2). ``cost``: constants of the cost model, and what follows for 10 billion entries on 100 workers. ``overhead``: a gradient
-and a product beside one process with as many threads. ``size``: entries that the workers make themselves, in float32, until a
-certified mapping; memory of all processes. ``stream``: entries from Parquet files, whose shards exceed the memory limit of the
-workers, which move them to disk and back.
+and a product beside one process with as many threads, for each entry. ``size``: entries that the workers make themselves, in
+float32, until a certified mapping; memory of all processes. ``stream``: entries from Parquet files, whose shards exceed the
+memory limit of the workers, which move them to disk and back.
 """
 
 from __future__ import annotations
@@ -95,6 +95,11 @@ def plain(size: int, entries: int, shards: int, dtype: str = "float64") -> cg.Co
 
 def ball(size: int, shards: int) -> cg.NuclearBall:
     return cg.NuclearBall((size, size), SHARE * nuclear_norm(size, size, shards))
+
+
+def dimensions(entries: int) -> tuple[int, int]:
+    """Rows (and columns) of a matrix with 1 % of its entries observed, and its number of shards, of 2 million entries."""
+    return int(np.sqrt(100 * entries)), max(8, entries // 2**21)
 
 
 @contextmanager
@@ -505,29 +510,42 @@ def cpu_seconds(client: Client) -> float:
 
 
 def overhead(entries: int, rounds: int = 5) -> Iterator[Row]:
-    """A gradient and a product with its transpose: two workers of one thread, and two threads in one process, by turns."""
-    size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
+    """A gradient and a product with its transpose, by turns: two workers of one thread, and two threads in one process.
+
+    With a tenth of the entries on both sides, where messages take most of what is added; with all entries on the workers, beside
+    one process with all of them and one with a tenth.
+    """
+
+    def made(factory: Any, n: int) -> tuple[Any, int]:
+        size, shards = dimensions(n)
+        return factory(size, n, shards, "float32"), size
+
     with started(2) as client, kernels.limit_threads(2):
-        both = objective(client, size, entries, shards, "float32"), plain(size, entries, shards, "float32")
-        block, found = np.random.default_rng(0).standard_normal((size, COLUMNS)), []
-        for i in range(rounds + 1):
-            for F in both:
-                x = point_of(size, i)
-                begun, cpu = monotonic(), cpu_seconds(client)
-                _ = F.grad(x).T @ block
-                found.append((monotonic() - begun, cpu_seconds(client) - cpu))
-        seconds = np.array(found[2:]).reshape(rounds, 2, 2)  # the first round compiles
-        wall, cpu = np.median(seconds, axis=0).T
-        yield {
-            "part": "overhead", "entries": both[1].pattern.size, "seconds": wall[0], "alone": wall[1], "cpu": cpu[0],
-            "cpu alone": cpu[1], "ratio": float(median(seconds[:, 0, 0] / seconds[:, 1, 0])),
-            "cpu ratio": float(median(seconds[:, 0, 1] / seconds[:, 1, 1])),
-        }  # fmt: skip
+        for sharded, alone in ((entries // 10, (entries // 10,)), (entries, (entries // 10, entries))):
+            both = [made(partial(objective, client), sharded), *(made(plain, n) for n in alone)]
+            found = []
+            for i in range(rounds + 1):
+                for F, size in both:
+                    x, block = point_of(size, i), np.random.default_rng(0).standard_normal((size, COLUMNS))
+                    begun, cpu = monotonic(), cpu_seconds(client)
+                    _ = F.grad(x).T @ block
+                    took = np.array([monotonic() - begun, cpu_seconds(client) - cpu])
+                    found.append(1e9 * took / F.pattern.size)
+            each = np.array(found[len(both) :]).reshape(rounds, len(both), 2)  # the first round compiles
+            wall, cpu = np.median(each, axis=0).T
+            for j, (F, _) in enumerate(both[1:], 1):
+                yield {
+                    "part": "overhead", "entries": both[0][0].pattern.size, "alone": F.pattern.size, "ns": wall[0],
+                    "ns alone": wall[j], "cpu": cpu[0], "cpu alone": cpu[j],
+                    "ratio": float(median(each[:, 0, 0] / each[:, j, 0])),
+                    "cpu ratio": float(median(each[:, 0, 1] / each[:, j, 1])),
+                }  # fmt: skip
+            del both, F
 
 
 def many(entries: int, target: float, workers: int, limit: float | None) -> Iterator[Row]:
     """A run on entries that the workers make, until a certified squared mapping or a limit in seconds."""
-    size, shards = int(np.sqrt(100 * entries)), max(8, entries // 2**21)
+    size, shards = dimensions(entries)
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak of this process begins here
     with started(workers) as client:
         begun, cpu = monotonic(), cpu_seconds(client)
@@ -564,7 +582,7 @@ def write(folder: str, size: int, entries: int, shards: int, i: int) -> None:
 
 def stream(entries: int, limit: int, steps: int) -> Iterator[Row]:
     """The same steps from Parquet files with a memory limit of each of two workers, and without one."""
-    size, shards, found = int(np.sqrt(100 * entries)), max(8, entries // 2**21), []
+    (size, shards), found = dimensions(entries), []
     folder = tempfile.mkdtemp(prefix="condgrad-stream-")
     try:
         for sub in ("data", "scratch"):
@@ -651,7 +669,7 @@ def claims(rows: list[Row]) -> list[Claim]:
         )
     for row in by["overhead"]:
         for name, what in (("ratio", "seconds"), ("cpu ratio", "CPU seconds")):
-            claim = f"gradient and product, {row['entries']:,} entries: {what} over one process"
+            claim = f"gradient and product, {row['entries']:,} entries: {what} an entry over one process with {row['alone']:,}"
             made.append(Claim(claim, f"<= {MAX_OVERHEAD}", f"{row[name]:.2f}", row[name] <= MAX_OVERHEAD))
     return made
 
@@ -688,7 +706,7 @@ def main() -> None:
         "traffic": Job(1, traffic),
         "split": Job(1, split),
         "cost": Job(1, cost),
-        "overhead": Job(2, partial(overhead, max(entries // 10, 100_000))),
+        "overhead": Job(2, partial(overhead, max(entries, 1_000_000))),
         "size": Job(20, partial(many, entries, args.mapping, args.workers, args.seconds)),
         "stream": Job(20, partial(stream, streamed, limit, 3)),
     }

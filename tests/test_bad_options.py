@@ -78,12 +78,12 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "the spectral solver on a simplex": (
         lambda: solve(inner="spectral"),
         TypeError,
-        "The spectral inner solver needs a spectral set such as NuclearBall, Simplex is none: use 'auto'.",
+        "The spectral inner solver needs a spectral set such as NuclearBall, but Simplex is not a spectral set: use 'auto'.",
     ),
     "the same as an object": (
         lambda: solve(inner=cg.Spectral()),
         TypeError,
-        "The spectral inner solver needs a spectral set such as NuclearBall, Simplex is none: use 'auto'.",
+        "The spectral inner solver needs a spectral set such as NuclearBall, but Simplex is not a spectral set: use 'auto'.",
     ),
     "the exact one as an object": (
         lambda: solve(domain=ONLY_LMO, inner=cg.Exact()),
@@ -93,7 +93,7 @@ REFUSED: dict[str, tuple[Any, type[Exception], str]] = {
     "a warm start on a simplex": (
         lambda: solve(warm_start=5),
         TypeError,
-        "warm_start is for spectral sets such as NuclearBall, Simplex is none: leave it out.",
+        "warm_start is for spectral sets such as NuclearBall, but Simplex is not a spectral set: leave it out.",
     ),
     "half a warm start": (
         lambda: solve(warm_start=0.5),

@@ -16,6 +16,7 @@ from condgrad.linalg.lbfgs import Iterate
 from condgrad.linalg.simplex_bfgs import centred, gap_of, simplex_bfgs, towards, updated
 from condgrad.linalg.simplex_qp import Factor
 from condgrad.points import ActiveSet
+from condgrad.solvers.evaluation import Evaluation
 from condgrad.solvers.face import Face, FaceSettings, OnFaces, settled
 from condgrad.solvers.smoothness import VALUE_NOISE
 
@@ -236,6 +237,21 @@ def test_F_never_rises_and_points_stay_in_the_set(name):
         assert after.fun == pytest.approx(F.value(x), rel=1e-12) and domain.contains(x, 1e-9)
 
 
+def test_a_phase_that_ends_at_a_higher_value_is_discarded(monkeypatch):
+    """Each phase goes to the atom at which F is largest."""
+    tried = []
+
+    def to_the_worst_atom(self, F, face, gram, start, state, limit):
+        points = [face.point(w) for w in np.eye(len(start.w))]
+        fun, at = max((F.value(x), i) for i, x in enumerate(points))
+        tried.append(fun > start.fun)
+        yield Iterate(np.eye(len(start.w))[at], fun, start.grad), Evaluation(points[at], fun)
+
+    monkeypatch.setattr(OnFaces, "descend", to_the_worst_atom)
+    values = solved(tol=1e-6).trace["fun"]
+    assert any(tried) and np.all(np.diff(values[np.isfinite(values)]) <= 1e-12)
+
+
 @pytest.mark.parametrize("name", ["simplex", "l1"])
 def test_it_takes_fewer_steps_and_certifies_the_same_minimum(name):
     runs = {polish: solved(name, tol=1e-8, polish=polish, max_steps=3000) for polish in (True, False)}
@@ -311,15 +327,20 @@ def test_budgets_end_it_inside_and_keep_what_it_has_reached(oracle, tmp_path):
 @pytest.mark.parametrize(
     "fault", [KeyboardInterrupt(), MemoryError("no room"), BadOracle("wrong"), ZeroDivisionError("by zero")], ids=repr
 )
-def test_what_ends_a_phase_keeps_what_it_has_reached(fault):
+def test_what_ends_a_phase_keeps_what_it_has_reached(fault, monkeypatch):
     F, domain, x0 = problem()
     spent, _ = spent_by_step("values")
     k = int(np.argmax(np.diff(spent)))
     before = solved(stop=cg.Mapping(1e-14) | cg.Steps(k), output="last")
     tally = Tally(F, spent[k + 1] - 1, fault)
+    starts, improved = [], OnFaces.improved
+    monkeypatch.setattr(OnFaces, "improved", lambda *known: starts.append(known[2].fun) or improved(*known))
     result = cg.minimize(tally, domain, x0, inner="corrective", tol=1e-14, on_interrupt="return")
     assert result.status == ("interrupted" if isinstance(fault, KeyboardInterrupt) else "failed")
-    assert domain.contains(np.asarray(result.x), 1e-9) and result.lowest.fun < before.fun
+    assert domain.contains(np.asarray(result.x), 1e-9)
+    assert result.lowest.fun < starts[-1] < before.fun, (
+        "lower than at the start of the phase, not only than before the step"
+    )
 
 
 @pytest.mark.parametrize(

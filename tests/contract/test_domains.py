@@ -198,6 +198,16 @@ def test_the_projection_of_a_far_point_is_in_the_set(domain, seed):
     assert domain.contains(domain.project(far))
 
 
+@pytest.mark.parametrize("size", [1e4, 1e7, 1e10, 1e15])
+def test_a_far_point_is_projected_where_the_linear_minimum_is(size):
+    """p is the projection of x exactly if p minimises <p - x, .> over the set."""
+    for seed in range(3):
+        domain, x = cg.Elliptope(12), size * np.random.default_rng(seed).standard_normal((12, 12))
+        x = x + x.T
+        p = domain.project(x)
+        assert np.vdot(x - p, domain.lmo(p - x) - p) <= 1e-9 * np.linalg.norm(x)
+
+
 def test_projecting_a_far_point_keeps_the_sum():
     p = Simplex(3).project(1e12 + np.array([0.0, 0.25, -0.25]))
     assert p.sum() == pytest.approx(1.0, abs=1e-15)

@@ -229,7 +229,7 @@ def test_inner_solvers_by_name():
     with pytest.raises(TypeError, match=r"^The exact inner solver needs a set that projects, LpBall does not: use '"):
         inner_solver("exact", l3)
     with pytest.raises(
-        TypeError, match=r"^The spectral inner solver needs a spectral set .*, Simplex is none: use 'auto'"
+        TypeError, match=r"^The spectral inner solver needs a spectral set .*, but Simplex is not a spectral set: use 'auto'"
     ):
         inner_solver("spectral", simplex)
     with pytest.raises(ValueError, match="Unknown inner solver 'correctiv': did you mean 'corrective'"):

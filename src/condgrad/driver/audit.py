@@ -36,7 +36,7 @@ ROUNDING = 1e-14
 SCATTER_POINTS = 8
 """Number of points at which F is evaluated to estimate the rounding errors of its values."""
 SCATTER_STEP = 1e-10
-"""Distance of these points, relative to their norm."""
+"""Distance from each of these points to the next, relative to the norm of the first."""
 SCATTER_FACTOR = 4.0
 """The rounding errors of F are assumed to be at most this factor times the largest second difference of these values."""
 SLACKS = tuple(10.0**-n for n in range(15, 1, -1))
@@ -160,8 +160,9 @@ class Audit:
     def with_slack(self, certificate: Certificate) -> Certificate:
         """Add to a certificate the error that arises if its witness is slightly outside of the set.
 
-        Lemma 1 (see certificate.py) assumes that the witness is in the set. If the witness has distance delta from the set, the
-        gap changes by up to delta |direction|, and the norm of the mapping by up to delta / step.
+        Lemma 1 (see certificate.py) assumes that the witness is in the set. Let delta be the distance of the witness p from the
+        set. Let s be the step size for which p was computed, which is ``stretch * gamma`` of the certificate. Then the gap of the
+        certificate changes by up to delta |grad F(x) + (p - x) / s|, and the norm of the mapping by up to delta / s.
         """
         slack = self.slack(certificate.prox)
         if slack == 0.0:
@@ -195,7 +196,7 @@ class Audit:
 
         L is too small if two gradients differ by more than L times the distance of their points. The gradient that the step used
         is compared with the gradient at x and with the gradient at y, if the two states have them. If the gradient at x is
-        missing, the gradient that the step before used takes its place.
+        missing, the gradient used by the previous step takes its place.
 
         If F(y) > F(x) + <grad F(x), d> + L/2 |d|^2 with d = y - x, then L is too small, or the gradient is not that of F.
         """
@@ -249,8 +250,8 @@ class Audit:
     def scatter(self, x: Point, d: Point) -> float:
         """Estimate of the rounding errors of F near x, from second differences of its values along d.
 
-        The rounding errors are much larger than those of F itself if F is a difference of large terms, such as the loss
-        log(1 + exp(z)) - log 2 near z = 0.
+        If F is a difference of terms that are much larger than F, such as the loss log(1 + exp(z)) - log 2 near z = 0, these
+        errors are much larger than the machine epsilon times |F|.
         """
         h = min(SCATTER_STEP * sqrt(norm2(x) / norm2(d)), 1 / SCATTER_POINTS)
         values = [value(self.problem, x + i * h * d) for i in range(SCATTER_POINTS)]

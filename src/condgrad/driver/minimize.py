@@ -94,7 +94,8 @@ def minimize(
         options, so these can't be given here.
 
         "auto": :func:`condgrad.driver.chooser.choose` chooses among all methods that fit the problem and accept the given
-        options. The choice depends on the members of the objective and the set, and on the measured CPU time of their oracles.
+        options. The choice depends on the oracles that the objective and the set have, such as ``project``, and on the measured
+        CPU time of these oracles.
         ``result.choice`` and ``result.message`` name the chosen method and the reason. A resumed run keeps the choice of its
         checkpoint. ``Auto(clock=False)`` measures no time, so that the choice is the same on every machine.
     tol : float, default 1e-6
@@ -358,8 +359,9 @@ def plan(
     else:
         suits(inner, domain)
     if warm_start is not None and whole(warm_start, "warm_start", least=0) and not fits(domain, SpectralSet):
+        own = type(domain).__name__
         raise TypeError(
-            f"warm_start is for spectral sets such as NuclearBall, {type(domain).__name__} is none: leave it out."
+            f"warm_start is for spectral sets such as NuclearBall, but {own} is not a spectral set: leave it out."
         )
     start = check_start(problem, x0)
     if polish == "auto" and not isinstance(start, LowRank) and not isinstance(inner, Corrective):

@@ -121,7 +121,8 @@ def _require(needs: type, name: str, domain: Domain) -> None:
             f"The {name} inner solver needs a set that projects, {own} does not: use 'corrective' or 'condg'."
         )
     if needs is SpectralSet:
-        raise TypeError(f"The {name} inner solver needs a spectral set such as NuclearBall, {own} is none: use 'auto'.")
+        needed = "a spectral set such as NuclearBall"
+        raise TypeError(f"The {name} inner solver needs {needed}, but {own} is not a spectral set: use 'auto'.")
     lacking = " and no ".join(missing(domain, needs))
     raise TypeError(f"The {name} inner solver needs a {needs.__name__}, {own} has no {lacking}: use 'auto'.")
 

@@ -31,13 +31,17 @@ MAX_FLOAT32_FEATURE, MIN_FLOAT32_FEATURE = 1e12, 1e-12
 class Design:
     """Design matrix: the features, divided by a common unit, and a column of ones if there is an intercept.
 
-    In this unit, the largest mean square of a linear combination with coefficients of norm 1 is 1. Dense features are centred
-    first, which changes the intercept only and improves the condition number. With ``scale`` each feature is then divided by
-    its standard deviation or its largest absolute value (a sparse one, which is not centred, always by the latter), so that
-    neither the ball nor the tolerance depends on units. So a coefficient for A is the coefficient of the given feature,
-    multiplied by the scale of the feature and by ``unit`` (see :meth:`to_user`). The last row of the coefficients has the
-    intercepts. A has the type of the features, float32 or float64; ``centre``, ``scales`` and ``unit`` are numbers of that type,
-    so that A differs from the given features by the rounding of its own entries only.
+    If there is an intercept, dense features are centred first, which changes the intercept only and improves the condition
+    number. With ``scale``, dense features are then divided by their root mean squares (with ``largest``: by their largest
+    absolute values), and sparse features, which are never centred, by their largest absolute values. Then neither the ball nor
+    the tolerance depends on the units of the features. The common unit is such that a linear combination of the features with
+    coefficients of norm 1 has a mean square over the rows of at most 1, and some combination attains 1.
+
+    A coefficient for A is the coefficient of the given feature, multiplied by the scale of the feature and by ``unit`` (see
+    :meth:`to_user`). The last row of the coefficients has the intercepts.
+
+    A has the type of the features, float32 or float64. ``centre``, ``scales`` and ``unit`` are rounded to this type before A is
+    computed with them, so that only the entries of A have rounding errors.
     """
 
     A: Any

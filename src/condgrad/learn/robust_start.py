@@ -42,7 +42,8 @@ class Settings:
     iterations: int = 30
     """Maximum number of iterations of each refinement; the scale rarely changes after a dozen."""
     ordinary: float = 0.99
-    """Quantile of the distances of normally distributed features above which a row is a leverage point."""
+    """A row is a leverage point if its distance is above this quantile of the distances that normally distributed features with
+    the same median distance would have."""
 
 
 SETTINGS = Settings()
@@ -53,8 +54,8 @@ CLIP_SCALES, CLIPPED_DEVIATION = 2.5, 0.9546
 """Errors above CLIP_SCALES times the scale are excluded from a clipped standard deviation, which is CLIPPED_DEVIATION for
 standard normal errors."""
 MIN_CLIPPED_SHARE = 0.4
-"""Lower bound on the clipped scale, relative to the median-based scale. 45 % of gross errors multiply the median-based scale by
-2.4."""
+"""Lower bound on the clipped scale, relative to the median-based scale. If 45 % of the errors are gross, the median-based
+scale is 2.5 times the standard deviation of the others."""
 
 
 def supports_robust_start(rows: int, columns: int) -> bool:
@@ -133,15 +134,18 @@ def contradicted_leverage(
 ) -> tuple[np.ndarray, int]:
     """Mask of the leverage points, and the number of them that W fits although the other rows contradict them.
 
-    The other rows are fitted separately. They contradict the leverage points that W fits if the median distance of these points
-    from the separate fit is more than three standard errors of a prediction. Points along directions in which no other row varies
-    can't be contradicted, and are excluded.
+    The other rows are fitted separately, and this fit predicts y at the leverage points that W fits. If the median error of these
+    predictions is more than three of their standard errors, the other rows contradict these points. A leverage point that is not
+    in the span of the other rows can't be contradicted, and is excluded.
     """
     weights = np.ones(len(Y)) if weights is None else weights
     leverage = leverage_points(A, weights)
     others = ~leverage
-    if sigma == 0 or not supports_robust_start(others.sum(), A.shape[1]):  # a fit without errors contradicts no row
-        return leverage, 0
+    if sigma == 0 or not supports_robust_start(others.sum(), A.shape[1]):
+        return (
+            leverage,
+            0,
+        )  # nothing to compare with: W fits without errors, or the other rows are too few for a separate fit
     for y, w in zip(Y.T, W.T, strict=True):
         followed = np.flatnonzero(leverage & (np.abs(A @ w - y) <= 3 * sigma))
         if not len(followed):
@@ -189,8 +193,7 @@ def least_absolute_deviations(A: np.ndarray, y: np.ndarray, weights: np.ndarray)
 def _refine_to_s_estimate(
     A: np.ndarray, y: np.ndarray, weights: np.ndarray, w: np.ndarray, floor: float = 0.0
 ) -> tuple[np.ndarray, float]:
-    """Reduce the M-scale of the errors of coefficients by iterations. Returns the coefficients, and the scale or the number that
-    replaces it.
+    """Reduce the M-scale of the errors A w - y by iterations that start from ``w``. Returns the best w and its scale.
 
     ``floor`` is half of the quantization step of y. Scales below ``floor`` are not compared. In place of such a scale, the number
     2 floor mean(rho(error / floor)) is returned, with Tukey's bisquare rho. This number equals ``floor`` if the scale equals

@@ -105,9 +105,9 @@ class LowRank(Structured):
     computed in float64, so that only U and V themselves are rounded to float32.
 
     Inner products and norms take O((m + n) r^2) operations, and entries on a pattern take O(entries r). The inner products, norms
-    and entries of a linear combination are sums over its terms. A combination of many terms is merged into one product. The
-    product is compressed (by QR and a small SVD) if it has more than 32 columns, and more than twice as many as after the last
-    compression.
+    and entries of a linear combination are sums over its terms. A combination of many terms is merged into one product. Its
+    factors are compressed (by QR and a small SVD) if they have more than 32 columns each, and more than twice as many as after
+    the last compression.
 
     Parameters
     ----------
@@ -202,7 +202,8 @@ class LowRank(Structured):
     def merged_factors(self) -> tuple[np.ndarray, np.ndarray]:
         """Return U and V with X = U V'.
 
-        In a run, the terms are first merged into one, because inner products with a single term are cached.
+        In a run, the terms are first merged into one, because a gradient caches its inner product with X only if X is one term
+        (see :meth:`SparsePlusLowRank.cache_product`).
         """
         if self._should_merge():
             self._merge_terms()
@@ -244,7 +245,7 @@ class LowRank(Structured):
     def _merge_terms(self) -> Factors:
         """Rewrite the matrix as one term, in place.
 
-        The matrix is compressed if it has more than 32 columns, and if their number has more than doubled since the last
+        The factors are compressed if they have more than 32 columns each, and if this number has more than doubled since the last
         compression.
         """
         base = max([16, *(f.base for _, f in self.terms)])
@@ -286,7 +287,10 @@ class LowRank(Structured):
         return read_only(total)
 
     def at_entries(self, pattern: Pattern, entries: np.ndarray) -> np.ndarray:
-        """Return the entries of the pattern that have the indices ``entries``. The cost is proportional to len(entries)."""
+        """Return the values of the matrix at the positions of the pattern that have the indices ``entries``.
+
+        The cost is proportional to len(entries).
+        """
         self.same_shape(pattern)
         total = np.zeros(len(entries))
         for c, f in self.terms:

@@ -14,8 +14,11 @@ from condgrad.domains.entry import DomainEntry, Examples
 from condgrad.domains.spectral._spectra import eigenvalues, scaled_to_unit, square_shape, symmetric_part
 from condgrad.runtime.signals import heartbeat, report_inexact
 
-FAR = 2.0**40
-"""Norm of a point, relative to n, above which its projection is that of a multiple: the search would lose all digits."""
+FAR = 2.0**26
+"""Norm of a point, relative to n, above which its projection is that of a multiple. Half of the digits are left there: the
+projection, of size 1, is the difference of matrices of the size of the point, and it changes by about 1 / FAR beyond."""
+NEAR = 1.0
+"""Largest entry of a point, relative to n, with which the search for its projection begins at the diagonal."""
 MAX_STEPS = 100
 """Maximum number of Newton steps in a projection; about 8 are usual."""
 TARGET, MAX_IDLE = 1e-13, 8
@@ -202,10 +205,28 @@ class _Dual(NamedTuple):
         """The largest entry of the gradient, relative to the terms whose difference it is."""
         return float(np.abs(self.slope).max()) / (1.0 + float(np.abs(self.values).max()))
 
+    def above(self, other: _Dual, fall: float) -> bool:
+        """Whether the value exceeds that of ``other`` plus ``fall`` by more than rounding errors."""
+        return self.value > other.value + fall + 1e-13 * abs(other.value)
+
+    @property
+    def projection(self) -> np.ndarray:
+        """(G + Diag(y))_+."""
+        return (self.vectors * np.maximum(self.values, 0.0)) @ self.vectors.T
+
 
 def _nearest_correlation(G: np.ndarray) -> np.ndarray:
-    """The nearest matrix of the set, (G + Diag(y))_+ with a diagonal of 1: by Newton steps for y with a line search."""
-    here = _Dual.at(G, 1.0 - np.diag(G))
+    """The nearest matrix of the set, (G + Diag(y))_+ with a diagonal of 1: by Newton steps for y with a line search.
+
+    For large G, the y of G / 8 is found first: 8 times that is close to the y of G, at which Newton steps converge without the
+    values of the dual function, whose digits are lost.
+    """
+    return _unit_diagonal(_dual_solution(G).projection)
+
+
+def _dual_solution(G: np.ndarray) -> _Dual:
+    near = float(np.abs(G).max()) <= NEAR * len(G)
+    here = _Dual.at(G, 1.0 - np.diag(G) if near else 8 * _dual_solution(G / 8).y)
     for _ in range(MAX_STEPS):
         heartbeat()
         if here.error <= 1e-15:
@@ -213,13 +234,13 @@ def _nearest_correlation(G: np.ndarray) -> np.ndarray:
         move = _newton(here.values, here.vectors, -here.slope)
         descent, step = float(here.slope @ move), 1.0
         there = _Dual.at(G, here.y + move)
-        while there.value > here.value + 1e-4 * step * descent + 1e-13 * abs(here.value) and step > 1e-6:
+        while there.above(here, 1e-4 * step * descent) and there.error > 0.9 * here.error and step > 1e-6:
             step /= 2
             there = _Dual.at(G, here.y + step * move)
-        if there.error >= 0.9 * here.error and here.error <= 1e-11:  # only rounding is left
+        if there.error >= 0.9 * here.error and (here.error <= 1e-11 or step <= 1e-6):  # only rounding is left
             break
         here = there
-    return _unit_diagonal((here.vectors * np.maximum(here.values, 0.0)) @ here.vectors.T)
+    return here
 
 
 def _newton(values: np.ndarray, vectors: np.ndarray, right: np.ndarray) -> np.ndarray:

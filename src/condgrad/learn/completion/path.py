@@ -72,7 +72,7 @@ MIN_SCALE_SHARE = 1e-2
 MIN_SCALE_IN_STEPS = 0.5
 """Lower bound on the scale of the loss, relative to the quantization step of the values."""
 EXACT_ERROR = 0.01
-"""Held-out errors below this share of the smallest scale are treated as 0."""
+"""Held-out errors below this share of the lower bound on the scale (``min_sigma``) are treated as 0."""
 PATH_LOSS_WIDTH = 2.0
 """On the path, the loss is wider by this factor than at the end, so that large entries are not treated as outliers too early."""
 MIN_GAP, MIN_EXTRA_VALUES = 5.0, 3
@@ -96,7 +96,7 @@ ALL_ENTRIES, CERTIFICATE = "all entries", "certificate"
 
 
 def path_phase(model: Model, radius: float) -> str:
-    """Name of a fit on the path in the trace. It has the rank if the rank is fixed, else the radius."""
+    """Name of a fit on the path, for the trace. The name states the rank if the rank is fixed, else the radius."""
     return f"path, radius {radius:.4g}" if model.rank is None else f"path, rank {model.rank}"
 
 
@@ -120,7 +120,7 @@ class Fit:
     path: list[Radius] = field(default_factory=list)
     """All fits of the path."""
     losses: list[float] = field(default_factory=list)
-    """Loss on all entries after each round of the last fit."""
+    """Loss on all entries after each round of ``finish``, which fits all entries after the path."""
     min_sigma: float = 0.0
     """Lower bound on the scale of the loss."""
     substitute: str | None = None
@@ -137,8 +137,8 @@ class Fit:
     average: bool | None = False
     """Whether the model is averaged over its posterior. None: if this reduces the held-out error."""
     implicit: bool | None = None
-    """Whether the average uses features that are computed from which entries are observed (posterior.py). None: if this reduces
-    the held-out error."""
+    """Whether the average also uses singular vectors of the pattern of observed entries as features (posterior.py). None: if this
+    reduces the held-out error."""
     candidates: list[Candidate] = field(default_factory=list)
     """The candidates (losses, averages, tensor views) that were compared on held-out entries."""
     averaging: Averaging | None = None
@@ -184,7 +184,7 @@ class Fit:
             for _ in range(4):
                 reweighted = self.entries.reweighted(current, model.x, model.loss)
                 model = replace(model, biases=refit_biases(model.biases, reweighted, self.biases, iterations=2))
-                del reweighted, current  # two arrays and one with a number for each entry
+                del reweighted, current  # frees three arrays with one number for each entry
                 current = self.target(objective, model)
                 residuals = self.entries.values(current)
                 model = self.with_scale(model, max(median_scale(residuals), MIN_SCALE_SHARE * unit, self.min_sigma))
@@ -219,9 +219,7 @@ class Fit:
         start = model.solver_state(solver, self.session.counted(problem))
         state = self.session.advance(problem, solver, start, STEPS_PER_ROUND, phase or path_phase(model, radius))
         state = replace(state, certificate=None, descent=None, grad=None)
-        active().evaluations(
-            current
-        ).release()  # the gradient is as large as the entries, and the next problem has another
+        active().evaluations(current).release()  # a gradient takes as much memory as the entries, and is not used again
         model = replace(model, x=state.x, radius=radius, state=state)
         if not self.biases:
             return replace(model, value=state.fun)
@@ -313,7 +311,8 @@ class Fit:
                 best_in_ball = now
                 if np.isinf(up_to):
                     best = self.unshrink(train, held_out, now, best, MIN_GAP)
-            # the path also continues if ``best`` has unshrunk singular values and only the fits within the ball improve
+            # the path continues while ``best`` improves, which may be a refit with unshrunk singular values, and also while
+            # ``best_in_ball`` improves, the best fit that is not such a refit
             worse = 0 if best is not before[0] or best_in_ball is not before[1] else worse + 1
             if best is start and start.model.x.rank == 0:
                 patience, growth = PATIENCE_AT_START, FAST_RADIUS_GROWTH

@@ -36,7 +36,7 @@ outliers. They then do not define a quantization step."""
 MAX_SAMPLED_VALUES = 100_000
 """Approximate number of values that are searched for a quantization step."""
 OUTLIER_THRESHOLD = 3.0
-"""Errors above this multiple of sigma are outliers."""
+"""In ``RobustPCA`` and the linear models, an error above this multiple of sigma is an outlier."""
 MIN_SCALE = 1e-110
 """Smaller scales are set to 0, because the derivatives of a loss with such a small width would overflow."""
 
@@ -58,7 +58,7 @@ def loss_for(name: str, sigma: float) -> Loss:
 
 
 def median_scale(errors: np.ndarray, weights: np.ndarray | None = None) -> float:
-    """Standard deviation of normal errors with the same median absolute value as ``errors``. Up to half of these may be outliers.
+    """Standard deviation of normal errors with the same median absolute value as ``errors``, of which up to half may be outliers.
 
     ``weights`` are the weights of the rows of ``errors``. The weight of a row applies to all entries of the row.
     """
@@ -93,7 +93,8 @@ def quantization_step(values: np.ndarray) -> float:
     errors are 0.
 
     If only one value is common, such as 0 in data about rain, the step is the median distance of all other values from the common
-    value. If the other values are few, they may be outliers; the step is then 0.
+    value. If the other values are few, they may be outliers; the step is then 0. It is also 0 if they are at least half of the
+    values.
     """
     some = values[:: max(len(values) // MAX_SAMPLED_VALUES, 1)]
     distinct, counts = np.unique(some, return_counts=True)
