@@ -199,7 +199,7 @@ def test_the_projection_of_a_far_point_is_in_the_set(domain, seed):
 
 
 @pytest.mark.parametrize("size", [1e4, 1e7, 1e10, 1e15])
-def test_a_far_point_is_projected_where_the_linear_minimum_is(size):
+def test_the_elliptope_projects_a_far_point_where_the_linear_minimum_is(size):
     """p is the projection of x exactly if p minimises <p - x, .> over the set."""
     for seed in range(3):
         domain, x = cg.Elliptope(12), size * np.random.default_rng(seed).standard_normal((12, 12))
