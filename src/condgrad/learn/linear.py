@@ -92,7 +92,8 @@ class _Linear(Storable, BaseEstimator):
         tol = PATH_TOLERANCE_FACTOR * self.tol
 
         def select(masks: list[np.ndarray]) -> Folds:
-            return Folds([problem.select_rows(np.flatnonzero(rows), tol) for rows in masks])
+            parts = [problem.select_rows(np.flatnonzero(rows), tol) for rows in masks]
+            return Folds([replace(part, phase=f"path, fold {fold}") for fold, part in enumerate(parts, 1)])
 
         return select(training), select(held_out)
 

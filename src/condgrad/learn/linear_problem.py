@@ -114,7 +114,7 @@ class LinearProblem:
     seed: int = 0
     """Decides which subsets of rows are drawn for a robust start."""
     phase: str = "final"
-    """Name of the phase in the trace: "path" for fits that are compared on held-out rows, "final" for others."""
+    """Name of the phase in the trace: "path, fold 1" and so on for fits that are compared on held-out rows, else "final"."""
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs, on these rows or some of them."""
     last_fit: list[tuple[float, Fit]] = field(default_factory=list)
@@ -188,7 +188,7 @@ class LinearProblem:
         options: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
         result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **options)
         name, given = type(loss).__name__.lower(), radius / self.design.unit
-        self.session.add(result, f"{self.phase}, {name} loss, radius {given:.4g}")
+        self.session.add(result, f"{self.phase}, {name} loss, {self.constraint or 'no'} constraint, radius {given:.4g}")
         binding = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
         self.last_fit[:] = [(radius, Fit(scale * result.x, result, bool(binding)))]
         return self.last_fit[0][1]
