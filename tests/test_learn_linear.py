@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from benchmarks.defaults_data import bundled, linear
+from benchmarks.defaults_data import bundled, correlated, faces, linear, marks
 from sklearn.base import clone
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_validate
@@ -17,6 +17,7 @@ from tests.forging import forge
 
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
 from condgrad.learn.linear_problem import Design, LinearProblem
+from condgrad.learn.loss_choice import preferred
 from condgrad.learn.robust_start import clipped_scale, m_scale, robust_start
 from condgrad.objectives import LinearModel, Sigmoid, Welsch
 from condgrad.objectives.softmax import CrossEntropy, SoftmaxError
@@ -104,7 +105,7 @@ def test_a_ball_is_taken_where_held_out_rows_clearly_prefer_one(sparse):
         ratios.append(np.linalg.norm(auto.coef_ - truth) / np.linalg.norm(free.coef_ - truth))
         if auto.radius_ is not None:
             radii.append(auto.radius_ / np.abs(truth * X.std(axis=0)).sum())
-    assert len(radii) >= 2 if sparse else len(radii) <= 4  # by chance one of fifteen
+    assert len(radii) >= 2 if sparse else len(radii) <= 4  # by chance one of 44
     assert np.mean(ratios) < (0.95 if sparse else 1.02)
     assert np.median(radii or [1.0]) == pytest.approx(1.0, rel=0.1)
 
@@ -180,6 +181,59 @@ def test_the_tail_of_counts_is_not_taken_for_outliers(seed):
     auto, welsch = (RobustLinearRegressor(loss).fit(data.X, data.y) for loss in ("auto", "welsch"))
     errors = [np.linalg.norm(model.predict(data.X_test) - data.y_test) for model in (auto, welsch)]
     assert auto.loss_ in ("squared", "huber") and errors[0] < errors[1]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_skewed_errors_do_not_lead_to_the_median(seed):
+    """The mean is sought: with Huber's loss, which absolute errors prefer, errors were 1.12 and 1.30 times those of ridge."""
+    data = marks("visits")(seed)
+    auto, squared = (RobustLinearRegressor(loss).fit(data.X, data.y) for loss in ("auto", "squared"))
+    errors = [np.linalg.norm(model.predict(data.X_test) - data.y_test) for model in (auto, squared)]
+    assert auto.loss_ == "squared" and errors[0] < 1.02 * errors[1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_absolute_errors_are_no_evidence_where_errors_are_skewed(weighted):
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.5, 2, 2000) if weighted else None
+    skewed, symmetric = rng.exponential(size=(2000, 1)), rng.laplace(size=(2000, 1))
+    for noise, asked in ((skewed, False), (symmetric, True)):
+        mean, median = noise - noise.mean(), noise - np.median(noise)
+        worse = mean + 0.3 * rng.normal(size=mean.shape)
+        assert preferred("huber", mean, worse, weights, 1.0)  # more accurate in both ways
+        if not asked:
+            assert np.abs(median).mean() < np.abs(mean).mean()
+            assert not preferred("huber", median, mean, weights, 1.0)
+            assert not preferred("huber", -median, -mean, weights, 1.0)
+
+
+def test_many_small_coefficients_are_shrunk_by_an_l2_ball():
+    """With an l1 ball alone and one held-out part, the error was 1.1 times that of ridge."""
+    found = []
+    for seed in range(3):
+        data = correlated("clean", 80, 60)(seed)
+        models = RobustLinearRegressor("squared"), RobustLinearRegressor("squared", constraint="l1")
+        found.append([np.linalg.norm(model.fit(data.X, data.y).predict(data.X_test) - data.y_test) for model in models])
+        assert models[0].constraint_ in ("l1", "l2") and models[1].constraint_ == "l1"
+    auto, l1 = np.transpose(found)
+    assert np.mean(np.log(auto / l1)) < -0.01
+
+
+def test_the_scale_of_a_fit_with_many_columns_is_not_too_small():
+    """Training errors of a fit that ignores outliers are smaller than the degrees of freedom say: the scale was 0.6 for 1."""
+    rng = np.random.default_rng(0)
+    X, noise = rng.normal(size=(400, 65)), rng.normal(size=400)
+    y = X @ rng.normal(size=65) + noise + np.where(rng.random(400) < 0.2, rng.uniform(30, 60, 400), 0.0)
+    model = RobustLinearRegressor("welsch", constraint=None).fit(X, y)
+    assert 0.85 < model.sigma_ < 1.25
+
+
+def test_a_given_radius_is_that_of_an_l1_ball():
+    X, y, _, _ = spoiled()
+    for loss in ("auto", "welsch", "squared"):
+        model = RobustLinearRegressor(loss, radius=2.0, scale=False).fit(X, y)
+        assert model.constraint_ == "l1" and model.radius_ == pytest.approx(2.0)
+        assert np.abs(model.coef_).sum() == pytest.approx(2.0, rel=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["one-sided targets", "cluster"])
@@ -390,6 +444,12 @@ def test_the_radius_does_not_follow_the_noise_of_few_held_out_rows():
     """30 % of the labels are wrong: with three folds, the radius was far too small and a fifth of the test rows was wrong."""
     data = bundled("breast_cancer", 0.3)(1)
     assert SigmoidClassifier().fit(data.X, data.y).score(data.X_test, data.y_test) > 0.9
+
+
+def test_held_out_labels_are_judged_by_mistakes_more_than_by_margins():
+    """All of the 300 faces are recognised. With a median margin of 3, the radius was too large, and two of them were not."""
+    data = faces(0.0)(1)
+    assert SigmoidClassifier().fit(data.X, data.y).score(data.X_test, data.y_test) == 1.0
 
 
 def test_saved_and_loaded(tmp_path):

@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression
 
 import condgrad as cg
 from condgrad.learn import RobustLinearRegressor, SigmoidClassifier
-from condgrad.learn.sample_weights import held_out_rows, holdout_keys, weighted_median
+from condgrad.learn.sample_weights import fold_numbers, held_out_rows, holdout_keys, weighted_median
 
 
 def data(n: int = 80, d: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -149,6 +149,16 @@ def test_what_is_held_out_is_a_share_of_the_weight() -> None:
     assert weights[held].sum() / weights.sum() == pytest.approx(0.2, abs=0.005)
     assert held_out_rows(keys, None, 0.2).sum() == 200
     assert held_out_rows(keys[:2], np.array([1e9, 1.0]), 0.2).sum() == held_out_rows(keys[:1], None, 0.2).sum() == 1
+
+
+def test_folds_have_equal_weights_and_every_row_is_in_one() -> None:
+    keys = np.random.default_rng(0).permutation(1000).astype(np.uint64)
+    weights = np.random.default_rng(1).uniform(0.1, 5.0, 1000)
+    number = fold_numbers(keys, weights, 5)
+    assert np.bincount(number, weights) / weights.sum() == pytest.approx(np.full(5, 0.2), abs=0.003)
+    assert np.array_equal(np.bincount(fold_numbers(keys, None, 8)), np.full(8, 125))
+    assert np.all(np.diff(number[np.argsort(keys)]) >= 0)
+    assert len(np.unique(fold_numbers(keys[:5], np.array([1e9, 1.0, 1.0, 1.0, 1.0]), 5))) > 1
 
 
 def test_a_weighted_linear_model_is_that_of_repeated_rows() -> None:

@@ -11,16 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from condgrad.learn.linear_problem import LinearProblem
-from condgrad.learn.radius_search import Fit, Step, best_step, fit_path, increasing_radii, refine_path
+from condgrad.learn.folds import Folds
+from condgrad.learn.linear_problem import Fit
+from condgrad.learn.radius_search import Step, best_step, fit_path, increasing_radii, refine_path
 from condgrad.objectives import Logistic, Loss, Sigmoid
 from condgrad.objectives._matrices import times
 from condgrad.objectives.softmax import CrossEntropy, SoftmaxError
 
 CONVEX, BOUNDED = "logistic", "sigmoid"
-MEDIAN_MARGIN = 3.0
+MEDIAN_MARGIN = 6.0
 """Held-out scores are scaled to this median margin before mistakes are counted. A small radius makes all scores small, and the
-bounded loss of scores near 0 hardly depends on the label."""
+bounded loss of scores near 0 hardly depends on the label. With a median margin of 3, the count depended much on the margins of
+rows without mistakes; results hardly change between 5 and 12."""
 
 
 def losses_for(columns: int) -> dict[str, Loss]:
@@ -44,13 +46,13 @@ def scale_margins(scores: np.ndarray) -> np.ndarray:
 class LabelSearch:
     """Fits of all folds, of the labels of one design matrix."""
 
-    folds: list[tuple[LinearProblem, LinearProblem]]
-    """Problems of the training rows and of the held-out rows of each fold."""
+    train: Folds
+    held_out: Folds
     names: tuple[str, ...]
     """Losses to be compared, the convex loss first. If only the convex loss is fitted, it is the held-out loss too: it measures
     probabilities. Otherwise the held-out loss is the smooth count of the mistakes."""
-    convex: dict[float, list[Fit]] = field(default_factory=dict)
-    """Fits of all folds with the convex loss, by radius."""
+    convex: dict[float, Fit] = field(default_factory=dict)
+    """Fits with the convex loss, by radius."""
 
     def path(self, name: str, radii: list[float] | None) -> list[Step]:
         """Follow a path of radii with this loss. None: the radii are chosen by the data."""
@@ -58,36 +60,28 @@ class LabelSearch:
         def fit(radius: float, _: Any) -> tuple[Fit, float]:
             return self._fit(name, radius)
 
-        train = self.folds[0][0]
-        return refine_path(fit_path(radii or increasing_radii(train.first_radius(1.0)), fit, train.zero()), fit)
+        radii = radii or increasing_radii(self.train.first_radius(1.0))
+        return refine_path(fit_path(radii, fit, self.train.zero()), fit)
 
     def _fit(self, name: str, radius: float) -> tuple[Fit, float]:
-        """Fit all folds. Returns the fit of the first fold, and the mean loss of the held-out rows of all folds."""
-        losses = losses_for(self.folds[0][0].Y.shape[1])
-        fits = self._convex(losses[CONVEX], radius)
+        """Fit all folds. Returns the fit, and the mean loss of the held-out rows."""
+        losses = losses_for(self.train.problems[0].Y.shape[1])
+        found = self._convex(losses[CONVEX], radius)
         if name == BOUNDED:
-            fits = [train.fit(losses[BOUNDED], radius, fit.x) for (train, _), fit in zip(self.folds, fits, strict=True)]
-        each, weights = [], []
-        for (_, rows), fit in zip(self.folds, fits, strict=True):
-            scores = times(rows.design.A, fit.x)
-            if BOUNDED in self.names:
-                found = losses[BOUNDED].value(scale_margins(scores), rows.Y)
-            else:
-                found = losses[CONVEX].value(scores, rows.Y)
-            each.append(found.reshape(len(scores)))
-            weights.append(np.ones(len(scores)) if rows.weights is None else rows.weights)
-        return fits[0], float(np.average(np.concatenate(each), weights=np.concatenate(weights)))
+            found = self.train.fit(losses[BOUNDED], radius, found.x)
+        loss, scaled = (losses[BOUNDED], scale_margins) if BOUNDED in self.names else (losses[CONVEX], np.asarray)
+        each = [
+            loss.value(scaled(times(rows.design.A, W)), rows.Y).reshape(len(rows.Y))
+            for rows, W in zip(self.held_out.problems, found.x, strict=True)
+        ]
+        return found, float(np.average(np.concatenate(each), weights=self.held_out.weights))
 
-    def _convex(self, loss: Loss, radius: float) -> list[Fit]:
-        """Fits of all folds with the convex loss, which start from those of the next smaller radius."""
+    def _convex(self, loss: Loss, radius: float) -> Fit:
+        """The fit with the convex loss, which starts from that of the next smaller radius."""
         if radius not in self.convex:
             smaller = max((other for other in self.convex if other < radius), default=None)
-            starts = [train.zero() for train, _ in self.folds]
-            if smaller is not None:
-                starts = [fit.x for fit in self.convex[smaller]]
-            self.convex[radius] = [
-                train.fit(loss, radius, start) for (train, _), start in zip(self.folds, starts, strict=True)
-            ]
+            start = self.train.zero() if smaller is None else self.convex[smaller].x
+            self.convex[radius] = self.train.fit(loss, radius, start)
         return self.convex[radius]
 
 

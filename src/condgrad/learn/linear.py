@@ -21,18 +21,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from condgrad.checks import choice, counted, positive, whole, yes_or_no
 from condgrad.learn.base import all_or_nothing, attach_partial_fit, seed_of, unfitted_copy
 from condgrad.learn.completion.robust_scale import AUTO, CONVEX_LOSSES, LOSSES, OUTLIER_THRESHOLD, median_scale
+from condgrad.learn.folds import Folds
 from condgrad.learn.label_search import BOUNDED, CONVEX, LabelSearch, choose, losses_for
-from condgrad.learn.linear_problem import Design, LinearProblem
-from condgrad.learn.radius_search import (
-    PATH_TOLERANCE_FACTOR,
-    Fit,
-    Step,
-    best_step,
-    robust_fit,
-)
+from condgrad.learn.linear_problem import Design, Fit, LinearProblem
+from condgrad.learn.radius_search import PATH_TOLERANCE_FACTOR, Step, best_step, robust_fit
 from condgrad.learn.robust_start import contradicted_leverage, dense, supports_robust_start
 from condgrad.learn.sample_weights import (
     class_weights,
+    fold_numbers,
     held_out_rows,
     holdout_keys,
     merge_equal_rows,
@@ -46,14 +42,11 @@ logger = logging.getLogger(__name__)
 
 FLOATS = (np.float64, np.float32)
 """Types of features: float32 stays float32, which takes half of the memory; all others become float64."""
-HELD_OUT_SHARE = 0.2
-"""Share of the rows, by weight, that is held out to choose the radius."""
-FEW_FOLDS, FOLDS, FOLD_SHARE = 3, 8, 0.12
+FEW_FOLDS, FOLDS = 5, 8
 ENOUGH_ROWS, MANY_ROWS = 100, 2000
-"""The radius of a classifier is chosen on several folds. Below ENOUGH_ROWS rows there are FEW_FOLDS folds, and each holds out
-HELD_OUT_SHARE of the rows. From ENOUGH_ROWS rows on there are FOLDS folds, and each holds out FOLD_SHARE of them; from MANY_ROWS
-rows on there is one such fold. On 340 rows with 30 % of wrong labels, three folds often chose a radius that was far too small or
-too large."""
+"""Losses and radii are chosen on held-out rows. A regressor has FEW_FOLDS folds, and so has a classifier with fewer than
+ENOUGH_ROWS rows. A classifier has FOLDS folds from there on, because a label says less than a number. From MANY_ROWS rows on, one
+of these folds is enough."""
 MAX_OUTLIER_SHARE = 0.45
 """Share of outliers above which a fit warns: with about one half, the fit may follow either half of the rows."""
 MAX_LEVERAGE_ELEMENTS = 10_000_000
@@ -85,13 +78,24 @@ class _Linear(Storable, BaseEstimator):
         """A key for each row, by which rows are held out. Equal rows have equal keys."""
         return holdout_keys(X, Y, check_random_state(self.random_state))
 
-    def _split(
-        self, problem: LinearProblem, keys: np.ndarray, share: float = HELD_OUT_SHARE
-    ) -> tuple[LinearProblem, LinearProblem]:
-        """Problems of the training rows and of the held-out rows, with a larger tolerance. A single row is in both."""
-        held_out = held_out_rows(keys, problem.weights, share)
-        rough, train = PATH_TOLERANCE_FACTOR * self.tol, ~held_out if len(held_out) > 1 else held_out
-        return problem.select_rows(np.flatnonzero(train), rough), problem.select_rows(np.flatnonzero(held_out), rough)
+    def _folds(self, problem: LinearProblem, keys: np.ndarray, count: int) -> tuple[Folds, Folds]:
+        """The training rows and the held-out rows of several folds, with a larger tolerance.
+
+        With many rows, or fewer rows than folds, there is one fold. A single row is in both parts.
+        """
+        if count <= len(keys) < MANY_ROWS:
+            number = fold_numbers(keys, problem.weights, count)
+            held_out = [number == fold for fold in np.unique(number)]
+        else:
+            held_out = [held_out_rows(keys, problem.weights, 1 / count)]
+        training = [~rows if len(rows) > 1 else rows for rows in held_out]
+        tol = PATH_TOLERANCE_FACTOR * self.tol
+
+        def select(masks: list[np.ndarray]) -> Folds:
+            parts = [problem.select_rows(np.flatnonzero(rows), tol) for rows in masks]
+            return Folds([replace(part, phase=f"path, fold {fold}") for fold, part in enumerate(parts, 1)])
+
+        return select(training), select(held_out)
 
     def _radius(self, problem: LinearProblem) -> Any:
         """The given radius, in units of the design matrix; None if there is no constraint."""
@@ -159,10 +163,11 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         that are large enough. "auto": "squared", "huber" or "welsch", the last only if held-out rows prefer it to the others.
     constraint : {"auto", "l1", "l2", "group", "nuclear"} or None, default "auto"
         Norm of the ball: "l1" (few coefficients), "l2", "group" (few features or groups of them, for all tasks together),
-        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given, if there are fewer than
-        5 rows per coefficient or more than 500 features, or if the held-out loss is clearly smaller with such a ball; else None.
+        "nuclear" (tasks that share a few directions). None: no ball. "auto": "l1" if a radius is given. Otherwise "l1" or "l2",
+        as held-out rows prefer, if there are fewer than 5 rows per coefficient or more than 500 features, or if the held-out loss
+        is clearly smaller with such a ball; else None.
     radius : float or "auto", default "auto"
-        Radius r of the ball. "auto": the best on held-out rows along a path of radii.
+        Radius r of the ball. "auto": the best on held-out rows along a path of radii, in 5 folds with fewer than 2,000 rows.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". By default every feature is a group.
     sigma : float, default None
@@ -189,6 +194,8 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         Intercept b.
     radius_ : float or None
         Radius of the ball, as given or found; None if there is no ball.
+    constraint_ : str or None
+        Norm of the ball, as given or found; None if there is no ball.
     loss_ : str
         Loss, as given or chosen.
     candidates_ : dict of str and float
@@ -312,15 +319,15 @@ class RobustLinearRegressor(MultiOutputMixin, RegressorMixin, _Linear):
         with attach_partial_fit(partial_fit):
             found = robust_fit(
                 problem,
-                lambda: self._split(problem, keys[rows]),
+                lambda: self._folds(problem, keys[rows], FEW_FOLDS),
                 self.loss,
+                ("l1", "l2") if self.constraint == self.radius == "auto" else (problem.constraint,),
                 self._radius(problem),
                 sigma,
-                problem.zero(),
                 unconstrained=self.constraint == "auto",
             )
         self._set_results(problem, found.fit, found.steps, found.radius)
-        self.loss_, self.candidates_ = found.loss, found.candidates
+        self.loss_, self.constraint_, self.candidates_ = found.loss, found.constraint, found.candidates
         self.intercept_ = self.intercept_ + middle
         self.sigma_ = median_scale(problem.errors(found.fit.x), weights) if self.loss_ == "squared" else found.sigma
         errors = times(given, self.coef_.T) + self.intercept_ - observed
@@ -393,7 +400,7 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
         Norm of the ball, as in :class:`RobustLinearRegressor`.
     radius : float or "auto", default "auto"
         Radius r of the ball. "auto": the best on held-out rows along a path of radii: in 8 folds with 100 to
-        1,999 rows, in 3 with fewer. The largest radii of the path are so large that the ball is hardly active.
+        1,999 rows, in 5 with fewer. The largest radii of the path are so large that the ball is hardly active.
     groups : array-like of shape (n_features,), default None
         Label of the group of each feature, for constraint="group". None: every feature is a group.
     fit_intercept : bool, default True
@@ -542,28 +549,19 @@ class SigmoidClassifier(ClassifierMixin, _Linear):
                     largest = Design.of(X[rows], self.fit_intercept, weights, scale=True, largest=True)
                     problems.append(replace(problem, design=largest, last_fit=[]))
                 names = (CONVEX, BOUNDED) if self.loss == "auto" else (self.loss,)
-                searches = [LabelSearch(self._folds(each, keys[rows]), names) for each in problems]
+                count = FOLDS if len(keys[rows]) >= ENOUGH_ROWS else FEW_FOLDS
+                searches = [LabelSearch(*self._folds(each, keys[rows], count), names) for each in problems]
                 found, paths = choose(searches, None if radius == "auto" else [radius])
                 problem = problems[found]
                 self.candidates_ = {name: best_step(path).score for name, path in paths.items()}
                 self.loss_ = min(names, key=lambda name: self.candidates_[name])
                 steps = paths[self.loss_]
-                radius, start = best_step(steps).radius, best_step(steps).fit.x
+                radius, start = best_step(steps).radius, best_step(steps).fit.x[0]
             elif self.loss == BOUNDED:
                 start = problem.fit(losses[CONVEX], radius, start).x
             fit = problem.fit(losses[self.loss_], radius, start)
         self._set_results(problem, fit, steps, radius)
         return self
-
-    def _folds(self, problem: LinearProblem, keys: np.ndarray) -> list[tuple[LinearProblem, LinearProblem]]:
-        """Problems of the training rows and of the held-out rows of each fold. Folds share no held-out row."""
-        folds, remaining = [], keys.astype(float)
-        count, share = (FOLDS, FOLD_SHARE) if len(keys) >= ENOUGH_ROWS else (FEW_FOLDS, HELD_OUT_SHARE)
-        for _ in range(count if FEW_FOLDS <= len(keys) < MANY_ROWS else 1):
-            folds.append(self._split(problem, remaining, share))
-            held_out = held_out_rows(remaining, problem.weights, share)
-            remaining = np.where(held_out, np.inf, remaining)
-        return folds
 
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         (classes,) = self.classes_.shape

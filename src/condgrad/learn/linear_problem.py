@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, diags_array, hstack, issparse
 
 from condgrad.checks import choice
 from condgrad.domains import GroupBall, L1Ball, L2Ball, NuclearBall
-from condgrad.driver import Session, minimize
+from condgrad.driver import Result, Session, minimize
 from condgrad.learn.completion.robust_scale import median_scale, quantization_step
-from condgrad.learn.radius_search import Fit
 from condgrad.learn.robust_start import robust_start, supports_robust_start
 from condgrad.objectives import LinearModel, Loss, Squared
 from condgrad.objectives._matrices import is_single, spectral_norm, times, transposed_times
@@ -90,6 +89,16 @@ class Design:
         return coef, W[-1] - self.centre @ coef if self.intercept else np.zeros(W.shape[1])
 
 
+class Fit(NamedTuple):
+    """One fit: the coefficients, and the result of the run of the solver."""
+
+    x: Any
+    """The coefficients; of several folds, a tuple with those of each fold."""
+    result: Result
+    binding: bool
+    """Whether the constraint is active, that is, x is on the boundary of the ball."""
+
+
 @dataclass(frozen=True, eq=False)
 class LinearProblem:
     """Linear regression of Y, with a column for each task, under one kind of constraint."""
@@ -105,7 +114,7 @@ class LinearProblem:
     seed: int = 0
     """Decides which subsets of rows are drawn for a robust start."""
     phase: str = "final"
-    """Name of the phase in the trace: "path" for fits that are compared on held-out rows, "final" for others."""
+    """Name of the phase in the trace: "path, fold 1" and so on for fits that are compared on held-out rows, else "final"."""
     session: Session = field(default_factory=Session)
     """Trace and counts of all runs, on these rows or some of them."""
     last_fit: list[tuple[float, Fit]] = field(default_factory=list)
@@ -126,6 +135,10 @@ class LinearProblem:
         weights = None if self.weights is None else self.weights[chosen]
         design = self.design.select_rows(chosen)
         return replace(self, design=design, Y=self.Y[chosen], tol=tol, weights=weights, phase="path")
+
+    def with_constraint(self, constraint: str | None) -> LinearProblem:
+        """The same problem with another constraint."""
+        return replace(self, constraint=constraint)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -175,7 +188,7 @@ class LinearProblem:
         options: dict[str, Any] = {"tol": self.tol, "max_steps": self.max_iter, "every": 10}
         result = minimize(F, domain, x0, progress=False, on_interrupt="raise", **options)
         name, given = type(loss).__name__.lower(), radius / self.design.unit
-        self.session.add(result, f"{self.phase}, {name} loss, radius {given:.4g}")
+        self.session.add(result, f"{self.phase}, {name} loss, {self.constraint or 'no'} constraint, radius {given:.4g}")
         binding = ball.norm(result.x[: self.shape[0]]) >= (1 - 1e-6) * ball.radius
         self.last_fit[:] = [(radius, Fit(scale * result.x, result, bool(binding)))]
         return self.last_fit[0][1]

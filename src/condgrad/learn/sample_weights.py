@@ -104,6 +104,16 @@ def held_out_rows(keys: np.ndarray, weights: np.ndarray | None, share: float) ->
     return held
 
 
+def fold_numbers(keys: np.ndarray, weights: np.ndarray | None, count: int) -> np.ndarray:
+    """The fold of each row, from 0 to ``count`` - 1, in the order of the keys. All folds have about the same total weight."""
+    order = np.argsort(keys, kind="stable")
+    weight = np.ones(len(keys)) if weights is None else weights[order]
+    middle = (np.cumsum(weight) - weight / 2) / weight.sum()
+    number = np.empty(len(keys), dtype=np.int64)
+    number[order] = np.minimum(count * middle, count - 1).astype(np.int64)
+    return number
+
+
 def weighted_median(values: np.ndarray, weights: np.ndarray | None) -> Any:
     """Weighted median of each column. A row of weight 2 is equivalent to two rows."""
     if weights is None:
