@@ -450,7 +450,7 @@ def sensor_ahead(name: str, share: float) -> Callable[[int], Rows]:
 
     def make(seed: int) -> Rows:
         rng = np.random.default_rng((seed, 20))
-        table = _table(f"{name}.txt.gz")
+        table = read_table(f"{name}.txt.gz")
         first, column = 4000 * seed, int(rng.integers(table.shape[1]))
         table = table[first : first + 1302]
         X, y = np.hstack([table[1:-1], table[:-2]]), table[2:, column]
@@ -566,7 +566,7 @@ def part_of_day(share: float, hours: int = 6) -> Callable[[int], Rows]:
 
     def make(seed: int) -> Rows:
         rng = np.random.default_rng((seed, 27))
-        table = _table("traffic.txt.gz")
+        table = read_table("traffic.txt.gz")
         order = rng.permutation(len(table))[:2400]
         X, y = table[order], (order % 24) // hours
         return Rows(X[:400], _wrong(y[:400], share, rng, False), X[400:], y[400:])
