@@ -93,7 +93,7 @@ def test_the_tiny_form_runs(
     assert "MovieLens 100K is left out" in warned
     written = json.loads((tmp_path / "completion.json").read_text(encoding="utf-8"))
     assert {row["part"] for row in written["rows"]} == {"synthetic", "radius", "engine"}
-    assert len(written["claims"]) == 3 and set(written["absent"]) == set(PEERS)
+    assert len(written["claims"]) == 4 and set(written["absent"]) == set(PEERS)
 
 
 def test_the_peers_are_not_imported() -> None:

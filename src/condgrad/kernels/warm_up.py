@@ -38,6 +38,8 @@ def calls() -> Iterator[tuple[str, Callable[[], object]]]:
         yield f"ridge_regressions, {numbers}", partial(kernels.ridge_regressions, *regression)
     rows, cols, ones = np.array([0, 1]), np.array([0, 1], np.int32), np.ones(kernels.MIN_COMPILED_WORK)
     yield "sample_at, int64 and int32", partial(kernels.sample_at, rows, cols, block, block)
+    mixed = np.array([0, 1, 2]), cols, *regression[2:]
+    yield "ridge_regressions, int64 and int32", partial(kernels.ridge_regressions, *mixed)
     large = np.ones(kernels.MIN_PARALLEL_WORK)  # numpy computes smaller products
     yield "dot", partial(kernels.dot, large, large)
     yield "add", partial(kernels.add, ones.copy(), 1.0, ones)
